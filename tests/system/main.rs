@@ -24,6 +24,7 @@ mod limits;
 mod looking;
 mod machine;
 mod many;
+mod metrics;
 mod network;
 mod passing;
 mod place;

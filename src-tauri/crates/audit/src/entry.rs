@@ -30,7 +30,8 @@ pub enum Event {
     Policy,
     /// A server's connection was allowed, refused or failed; an allowed one is written before it goes out.
     Network,
-    /// The server was refused a path by its sandbox or by its roots.
+    /// The server was refused a path by its sandbox, or its client one outside of the roots.
+    #[serde(rename = "boundary_violation", alias = "boundary-violation")]
     BoundaryViolation,
     /// A session left or changed a file that runs later.
     FileLeft,
@@ -152,6 +153,12 @@ pub struct Entry {
     /// Paths concerned, canonical.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub paths: Vec<String>,
+    /// The path that was refused, of a boundary that was to be crossed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path: Option<String>,
+    /// The folders inside of it, as the server is told of them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub roots: Vec<String>,
     /// The host concerned, in its canonical spelling.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host: Option<String>,
@@ -237,6 +244,8 @@ impl Entry {
             arguments: None,
             at: Vec::new(),
             paths: Vec::new(),
+            path: None,
+            roots: Vec::new(),
             host: None,
             port: None,
             addresses: Vec::new(),

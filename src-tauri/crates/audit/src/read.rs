@@ -81,7 +81,7 @@ pub fn newest(dir: &Path, limit: usize) -> io::Result<impl Iterator<Item = Found
 ///
 /// # Errors
 /// When the log cannot be opened.
-pub fn all(dir: &Path, entries: u64) -> io::Result<impl Iterator<Item = io::Result<Entry>>> {
+pub fn all(dir: &Path, entries: u64) -> io::Result<impl Iterator<Item = io::Result<Entry>> + use<>> {
     let mut volumes = VecDeque::from(volumes::list(dir)?);
     let (mut open, mut recall, mut done) = (None::<Lines>, Recall::default(), false);
     Ok(std::iter::from_fn(move || {

@@ -11,6 +11,9 @@ const LONGEST_TEXT: usize = 2048;
 /// The number of bytes the paths of an entry may have.
 const LONGEST_PATHS: usize = 64 * 1024;
 
+/// The number of bytes the roots of an entry may have.
+const LONGEST_ROOTS: usize = 4 * 1024;
+
 /// The number of bytes the arguments of an entry may have, as they that are written.
 const LONGEST_ARGUMENTS: usize = 64 * 1024;
 
@@ -28,6 +31,7 @@ impl Entry {
             &mut self.tool_name,
             &mut self.method,
             &mut self.host,
+            &mut self.path,
         ];
         names.into_iter().flatten().for_each(cut);
         cut(&mut self.summary);
@@ -36,6 +40,7 @@ impl Entry {
             cut(&mut decision.reason);
         }
         cut_list(&mut self.paths, LONGEST_PATHS, "paths");
+        cut_list(&mut self.roots, LONGEST_ROOTS, "roots");
         let most = self.addresses.iter().take(MOST_ADDRESSES).map(String::len).sum();
         cut_list(&mut self.addresses, most, "addresses");
         if let Some(arguments) = &mut self.arguments {

@@ -1,9 +1,13 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
 
 /// How many entries of the log are shown without a number.
 pub const DEFAULT_TAIL: usize = 20;
+
+/// How many entries are found without a number.
+const DEFAULT_FOUND: usize = 50;
 
 /// Agents ask, you decide, the kernel enforces, and you can take it back.
 #[derive(Debug, Parser)]
@@ -34,12 +38,14 @@ pub enum Command {
         #[command(subcommand)]
         action: Option<GrantsAction>,
     },
-    /// Show what was decided, or check that the record is whole.
+    /// Show, find or write out what was decided, or check that the record is whole.
     Audit {
         /// What to do with it.
         #[command(subcommand)]
         action: Option<AuditAction>,
     },
+    /// Print figures of what happens, as Prometheus reads them.
+    Metrics,
     /// Check, explain, simulate or compare policies. Needs no trusted process.
     Policy {
         /// What to do with them.
@@ -115,8 +121,77 @@ pub enum AuditAction {
         #[arg(short = 'n', long, default_value_t = DEFAULT_TAIL)]
         lines: usize,
     },
-    /// Check every link of the chain.
+    /// Check every link of the chain, in all files, up to the newest entry that is known. Needs no trusted process.
     Verify,
+    /// Find entries by their words, server, tool, session, path, decision or time. Needs no trusted process.
+    Search {
+        /// The conditions.
+        #[command(flatten)]
+        of: FilterOptions,
+        /// The greatest number, of the newest.
+        #[arg(long, default_value_t = DEFAULT_FOUND)]
+        limit: usize,
+    },
+    /// Write entries out, oldest first, as they are on record. Needs no trusted process.
+    Export {
+        /// The conditions.
+        #[command(flatten)]
+        of: FilterOptions,
+        /// The form: a JSON object for each line, or a table.
+        #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
+        format: ExportFormat,
+        /// A file, which must not be there yet; without one, standard output.
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+/// The entries that are meant: all conditions must hold.
+#[derive(Debug, Args)]
+pub struct FilterOptions {
+    /// Words that are all in it; `main*` is every word that begins so.
+    pub text: Vec<String>,
+    /// Its server.
+    #[arg(long)]
+    pub server: Option<String>,
+    /// Its tool.
+    #[arg(long)]
+    pub tool: Option<String>,
+    /// Its session.
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// A path that it concerns, or a folder around it.
+    #[arg(long)]
+    pub path: Option<PathBuf>,
+    /// The policy's decision.
+    #[arg(long, value_enum)]
+    pub decision: Option<Decided>,
+    /// Not before `7d` ago, or a day, or a day and a time.
+    #[arg(long, value_name = "WHEN", value_parser = crate::policy::since::moment)]
+    pub since: Option<u64>,
+    /// Not after that.
+    #[arg(long, value_name = "WHEN", value_parser = crate::policy::since::moment)]
+    pub until: Option<u64>,
+}
+
+/// A decision of the policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Decided {
+    /// It was allowed.
+    Allow,
+    /// It was denied.
+    Deny,
+    /// It was asked about.
+    Escalate,
+}
+
+/// The form of what is written out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// JSON, an object for each line.
+    Jsonl,
+    /// A table with commas, for spreadsheets.
+    Csv,
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod arguments;
 mod audit;
 mod connection;
 mod desktop_session;
+mod export;
 mod policy;
 mod print;
 mod problem;
@@ -46,6 +47,13 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Audit { action: None } => Request::Activity { limit: arguments::DEFAULT_TAIL },
         Command::Audit { action: Some(AuditAction::Tail { lines }) } => Request::Activity { limit: lines },
         Command::Audit { action: Some(AuditAction::Verify) } => return show(&audit::verify()?, screen),
+        Command::Audit { action: Some(AuditAction::Search { of, limit }) } => {
+            return audit::search(of, limit, screen).map(|()| ExitCode::SUCCESS);
+        }
+        Command::Audit { action: Some(AuditAction::Export { of, format, output }) } => {
+            return export::export(of, format, output.as_deref(), screen).map(|()| ExitCode::SUCCESS);
+        }
+        Command::Metrics => Request::Metrics,
     };
     show(&Connection::open()?.ask(request)?, screen)
 }

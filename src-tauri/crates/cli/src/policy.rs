@@ -11,7 +11,7 @@ mod explain;
 mod files;
 mod replay;
 mod simulate;
-mod since;
+pub mod since;
 
 use crate::screen::Screen;
 use crate::sheet::Sheet;

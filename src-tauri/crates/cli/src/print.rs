@@ -25,7 +25,10 @@ pub fn text(reply: &Reply) -> Sheet {
             }
         }
         Reply::Done => sheet.line("Done."),
-        Reply::Activity(entries) => entries.iter().for_each(|entry| sheet.line(activity(entry))),
+        Reply::Activity(entries) => {
+            entries.iter().for_each(|entry| sheet.line(activity(entry, &clock(entry.time_ms))));
+        }
+        Reply::Metrics(figures) => figures.lines().for_each(|line| sheet.line(line)),
         Reply::Audit(check) => sheet.line(match &check.problem {
             None => format!("The audit log is whole: {} entries.", check.entries),
             Some(problem) => {
@@ -108,18 +111,15 @@ fn times(uses: u64) -> String {
     if uses == 1 { "once".to_owned() } else { format!("{uses} times") }
 }
 
-fn activity(entry: &ActivityView) -> String {
+/// An entry in one line, with this time.
+pub fn activity(entry: &ActivityView, time: &str) -> String {
     let who = entry.client.as_deref().unwrap_or("-");
     let paths = if entry.paths.is_empty() { String::new() } else { format!("  {}", entry.paths.join(" ")) };
     let decision = entry.decision.as_deref().unwrap_or("-");
     let tool = entry.tool.as_ref().map(|tool| format!("{tool}  ")).unwrap_or_default();
     format!(
-        "{:>6}  {}  {:<9} {:<9} {who}  {tool}{}{paths}",
-        entry.seq,
-        clock(entry.time_ms),
-        entry.event,
-        decision,
-        entry.summary
+        "{:>6}  {time}  {:<9} {:<9} {who}  {tool}{}{paths}",
+        entry.seq, entry.event, decision, entry.summary
     )
 }
 

@@ -1,7 +1,7 @@
 //! `ironcurtain audit verify` without a trusted process.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 #[test]
 fn without_a_trusted_process_the_log_is_verified_and_a_change_of_it_is_told() {
@@ -25,4 +25,72 @@ fn without_a_trusted_process_the_log_is_verified_and_a_change_of_it_is_told() {
     let changed = written.replacen("approved: by the team", "approved: by nobody", 1);
     let told = "THE AUDIT LOG WAS CHANGED after 3 entries: line 4: its content does not match its hash\n";
     assert_eq!(verify(&changed), (Some(1), told.to_owned()));
+}
+
+/// A person's home with the log of an earlier version, and the command in it.
+fn home_with_log() -> (tempfile::TempDir, impl Fn(&[&str]) -> Output) {
+    let home = tempfile::tempdir().unwrap();
+    let audit = home.path().join("ic/state/audit");
+    std::fs::create_dir_all(&audit).unwrap();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../audit/fixtures/without-grounds.jsonl");
+    std::fs::copy(fixture, audit.join("audit.jsonl")).unwrap();
+    let dir = home.path().to_path_buf();
+    let run = move |arguments: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_ironcurtain"))
+            .args(arguments)
+            .env("HOME", &dir)
+            .env("IRONCURTAIN_HOME", dir.join("ic"))
+            .output()
+            .unwrap()
+    };
+    (home, run)
+}
+
+#[test]
+fn entries_are_found_and_written_out_without_a_trusted_process() {
+    let (home, run) = home_with_log();
+    let said = |arguments: &[&str]| {
+        let output = run(arguments);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let json = said(&["audit", "search", "--decision", "deny", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((found.as_array().unwrap().len(), &found[0]["seq"]), (1, &serde_json::json!(12)));
+    let told = said(&["audit", "search", "approved", "team", "--limit", "1"]);
+    assert!(told.contains("Allowed: approved: by the team") && told.contains("--limit"), "{told}");
+    assert_eq!(said(&["audit", "search", "--server", "nobody"]), "Nothing on record matches.\n");
+    assert_eq!(said(&["audit", "search", "--since", "1m"]), "Nothing on record matches.\n");
+    let all = said(&["audit", "export"]);
+    assert_eq!(all.lines().count(), 20);
+    let table = home.path().join("table.csv");
+    let export =
+        ["audit", "export", "--format", "csv", "--decision", "allow", "--output", table.to_str().unwrap()];
+    said(&export);
+    let written = std::fs::read_to_string(&table).unwrap();
+    assert!(
+        written.starts_with("seq,timestamp,event,session,client,requestId,serverName,toolName,"),
+        "{written}"
+    );
+    assert!(written.contains(",allow,docs,approved: by the team,"), "{written}");
+    assert!(!run(&export).status.success(), "what is there is not written over");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&table).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_log_that_ends_before_the_newest_entry_that_is_known_is_told() {
+    let (home, run) = home_with_log();
+    let head = home.path().join("ic/state/audit-head.json");
+    let log = std::fs::read_to_string(home.path().join("ic/state/audit/audit.jsonl")).unwrap();
+    let last: serde_json::Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+    let verify = |entries: u64| {
+        let known = serde_json::json!({ "entries": entries, "head": last["hash"] });
+        std::fs::write(&head, known.to_string()).unwrap();
+        let output = run(&["audit", "verify"]);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(verify(20), (Some(0), "The audit log is whole: 20 entries.\n".to_owned()));
+    let told = "THE AUDIT LOG WAS CHANGED after 20 entries: it ends after 20 of 21 entries\n";
+    assert_eq!(verify(21), (Some(1), told.to_owned()));
 }

@@ -78,6 +78,12 @@ pub struct Config {
     pub sandbox_policy: SandboxPolicy,
     /// The program that makes the sandboxes.
     pub sandbox_backend: SandboxBackend,
+    /// The size at which a file of the audit log is closed and another one is begun, in MiB. From the next start on.
+    #[cfg_attr(test, schemars(range(min = 1, max = 4096)))]
+    pub record_file_mib: u64,
+    /// The number of days for which the audit log is kept. From the next start on.
+    #[cfg_attr(test, schemars(range(min = 1, max = 36500)))]
+    pub record_keep_days: u64,
 }
 
 /// The fate of a server that is to be sandboxed where no sandbox can be made.
@@ -114,6 +120,8 @@ impl Default for Config {
             session_memory_mib: 64,
             sandbox_policy: SandboxPolicy::default(),
             sandbox_backend: SandboxBackend::default(),
+            record_file_mib: 64,
+            record_keep_days: 365,
         }
     }
 }
@@ -149,6 +157,8 @@ impl Config {
             ("maxSessions", sessions, 1..=100_000),
             ("memoryMib", memory, 64..=65_536),
             ("sessionMemoryMib", u64::from(config.session_memory_mib), 1..=64),
+            ("recordFileMib", config.record_file_mib, 1..=4096),
+            ("recordKeepDays", config.record_keep_days, 1..=36_500),
         ] {
             if !range.contains(&value) {
                 let (least, most) = range.into_inner();
@@ -213,6 +223,10 @@ mod tests {
         );
         let zero = "`/config/config.json`, line 1: `questionDeadlineSeconds` is 0; it must be from 1 to 3600";
         assert_eq!(loaded(r#"{"questionDeadlineSeconds":0}"#), Err(zero.into()));
+        let none = "`/config/config.json`, line 1: `recordKeepDays` is 0; it must be from 1 to 36500";
+        assert_eq!(loaded(r#"{"recordKeepDays":0}"#), Err(none.into()));
+        assert!(loaded(r#"{"recordFileMib":4097}"#).unwrap_err().contains("it must be from 1 to 4096"));
+        assert_eq!(loaded(r#"{"recordFileMib":1}"#).unwrap().record_file_mib, 1);
         assert!(loaded(r#"{"schemaVersion":2}"#).is_err());
         let chosen = loaded(r#"{"sandboxPolicy":"warn","sandboxBackend":"srt"}"#).unwrap();
         assert_eq!(

@@ -7,6 +7,7 @@ mod revoking;
 use crate::autostart::DecideError;
 use crate::daemon_state::DaemonState;
 use crate::listener::{Peer, send};
+use crate::metrics::Moment;
 use crate::view;
 use crate::wire::{Line, Lines};
 use ironcurtain_audit as audit;
@@ -59,6 +60,7 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request) -> Reply 
         Request::EndSession { session } => end_session(state, &session),
         Request::Activity { limit } => activity(state, limit.min(MOST_ENTRIES)).await,
         Request::VerifyAudit => verify(state).await,
+        Request::Metrics => metrics(state),
         Request::Shutdown => {
             state.services.shutdown.requested.cancel();
             Reply::Done
@@ -141,6 +143,16 @@ async fn verify(state: &DaemonState) -> Reply {
         }
         Ok(Err(problem)) => failed(ErrorCode::Storage, format!("the audit log cannot be read: {problem}")),
         Err(problem) => failed(ErrorCode::Storage, problem.to_string()),
+    }
+}
+
+fn metrics(state: &DaemonState) -> Reply {
+    let services = &state.services;
+    let (sessions, questions) = (state.live().len(), *services.broker.open().borrow());
+    let moment = Moment { sessions, questions, entries: services.audit.standing().0.entries };
+    match services.metrics.text(moment) {
+        Ok(text) => Reply::Metrics(text),
+        Err(problem) => failed(ErrorCode::Storage, format!("the figures cannot be written: {problem}")),
     }
 }
 

@@ -5,6 +5,7 @@ mod take_over;
 
 use crate::autostart::{Autostart, AutostartParts};
 use crate::clock::Clock;
+use crate::config::Config;
 use crate::consent::{Broker, Consent};
 use crate::containment::{Machine, MachineOptions, ServerPrograms};
 use crate::control;
@@ -14,6 +15,7 @@ use crate::grants::{GrantParts, Grants, StoreError};
 use crate::health::{Concern, Health};
 use crate::home::{Home, HomeError};
 use crate::listener::{ListenError, Listener};
+use crate::metrics::Metrics;
 use crate::packages::Packages;
 use crate::policy_snapshot::SnapshotError;
 use crate::reload::{InitialState, ReloaderParts};
@@ -106,7 +108,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     };
     let first = InitialState::read(&options.home)?;
     let health = Health::default();
-    let audit = open_audit(&options.home, &health)?;
+    let audit = open_audit(&options.home, first.config(), &health)?;
     let grants = Grants::open(GrantParts {
         database: &options.home.database(),
         audit: audit.clone(),
@@ -161,6 +163,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         grants,
         broker: Broker::new(consent),
         health,
+        metrics: Metrics::default(),
         autostart,
         logs: SessionLogs::start().map_err(StartError::Thread)?,
         memory,
@@ -203,9 +206,14 @@ fn sweep(dir: &Path) -> Result<(), HomeError> {
 }
 
 /// The log; what is wrong with it is among the troubles.
-fn open_audit(home: &Home, health: &Health) -> Result<Audit, AuditError> {
+fn open_audit(home: &Home, config: &Config, health: &Health) -> Result<Audit, AuditError> {
     let health = health.clone();
-    let keeping = Keeping { head: Some(home.audit_head()), ..Keeping::new(&home.audit()) };
+    let keeping = Keeping {
+        dir: home.audit(),
+        head: Some(home.audit_head()),
+        file_bytes: config.record_file_mib * 1024 * 1024,
+        keep: Duration::from_secs(config.record_keep_days * 24 * 60 * 60),
+    };
     Audit::keep(keeping, move |trouble| health.set(Concern::Audit, trouble))
 }
 

@@ -74,6 +74,7 @@ impl DaemonState {
 
     /// A session is live from now on; it is ended at once where it came too late to be ended with the others.
     pub(crate) fn began(&self, session: Arc<Session>) {
+        self.services.metrics.session_began();
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session.clone());
         if self.services.shutdown.is_under_way() {
             session.end();

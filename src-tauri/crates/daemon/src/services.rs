@@ -9,6 +9,7 @@ use crate::containment::{Machine, ProgramError, ServerPrograms};
 use crate::grants::Grants;
 use crate::health::Health;
 use crate::home::Home;
+use crate::metrics::Metrics;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::reload::{SessionSettings, Writable};
 use crate::session_log::SessionLogs;
@@ -42,6 +43,8 @@ pub struct Services {
     pub machine: Machine,
     /// The troubles of the moment.
     pub health: Health,
+    /// Figures of what happens.
+    pub(crate) metrics: Metrics,
     /// Who watches for files that run later.
     pub(crate) autostart: Autostart,
     /// The logs of sessions.
@@ -63,8 +66,8 @@ impl Services {
     /// The way to the person, on behalf of this principal.
     #[must_use]
     pub fn exchange<'a>(&'a self, principal: &'a Principal) -> Exchange<'a> {
-        let Self { audit, broker, grants, changes, .. } = self;
-        Exchange { principal, audit, broker, grants, changes }
+        let Self { audit, broker, grants, changes, metrics, .. } = self;
+        Exchange { principal, audit, broker, grants, changes, metrics }
     }
 
     /// The policy in force.

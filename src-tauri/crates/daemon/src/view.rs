@@ -3,6 +3,7 @@
 mod activity;
 
 pub(crate) use activity::activity;
+pub use activity::shown_entry;
 
 use crate::clock::{millis, now_ms};
 use crate::consent::{Lifetime, visible};
@@ -121,7 +122,7 @@ fn concerned(entry: &Entry) -> Vec<String> {
         Some(port) => format!("{host}:{port}"),
         None => host.clone(),
     });
-    entry.paths.iter().cloned().chain(host).collect()
+    entry.paths.iter().chain(&entry.path).cloned().chain(host).collect()
 }
 
 /// The entry in a sentence a person can read without the log's own fields. The tool is not in it: it has its own place.

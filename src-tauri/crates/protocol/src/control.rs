@@ -60,6 +60,8 @@ pub enum Request {
     },
     /// Checks the whole audit log's hash chain.
     VerifyAudit,
+    /// Figures of what happens, for Prometheus.
+    Metrics,
     /// Ends the daemon and every session.
     Shutdown,
 }
@@ -105,6 +107,8 @@ pub enum Reply {
     Activity(Vec<ActivityView>),
     /// For [`Request::VerifyAudit`].
     Audit(AuditCheckView),
+    /// For [`Request::Metrics`]: text in the format of Prometheus.
+    Metrics(String),
     /// It could not be done.
     Failed {
         /// For programs.

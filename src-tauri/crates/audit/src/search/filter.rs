@@ -172,5 +172,5 @@ fn concerned(entry: &Entry) -> impl Iterator<Item = &str> {
         | FileFinding::Left { path, .. } => Some(path.as_str()),
         FileFinding::Unfinished { .. } => None,
     });
-    entry.paths.iter().map(String::as_str).chain(found)
+    entry.paths.iter().map(String::as_str).chain(entry.path.as_deref()).chain(found)
 }

@@ -7,6 +7,7 @@
 use super::{Broker, Lifetime, Offer, Principal, Question, QuestionOutcome, grants_of};
 use crate::clock::{now_ms, random_name};
 use crate::grants::{GrantError, Granted, Grants, StandingGrant, StoreError};
+use crate::metrics::Metrics;
 use ironcurtain_audit::{Audit, AuditError, Entry, Event};
 use std::io;
 use tokio::sync::watch;
@@ -25,6 +26,8 @@ pub struct Exchange<'a> {
     pub grants: &'a Grants,
     /// Moves whenever something that people are shown has changed.
     pub changes: &'a watch::Sender<u64>,
+    /// Figures of what happens.
+    pub metrics: &'a Metrics,
 }
 
 /// The person's yes to a question.
@@ -114,12 +117,14 @@ impl Exchange<'_> {
     ) -> Result<Option<Approval>, ExchangeError> {
         let entry = Entry { question_id: Some(question.id.clone()), ..entry };
         self.audit.record(entry.clone()).await?;
+        self.metrics.asked();
         self.changed();
         let (asked, offers) = (Instant::now(), question.offers.clone());
         let seconds = question.deadline.as_secs();
         let outcome = self.broker.ask(question, settled).await;
         self.changed();
         let end = outcome.on_record();
+        self.metrics.answered(&end, asked.elapsed());
         let mut answer = entry.follow_up(Event::Answer, format!("the question ended: {end}"));
         answer.escalation_result = Some(end);
         answer.human_ms = Some(u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));

@@ -276,6 +276,9 @@ impl Actor {
         let before = self.starts;
         self.starts += 1;
         let o = &self.options;
+        if before > 0 {
+            o.metrics.restarted();
+        }
         let containment = o.containment.as_ref().map_err(Clone::clone)?;
         let network = o.network.as_deref();
         let watched = WatchedServer { session: &o.session, server: &o.server.name, before };

@@ -76,8 +76,9 @@ async fn forward_or_queue(session: &Arc<Session>, call: Call, authorization: Aut
         let (turn, next) = session.stand_in_line();
         return spawn(session, call, |s, c| wait_in_line(s, c, authorization, turn, next));
     };
-    if let Err(refusal) = forward_alone(session, &call, &authorization, &connection).await {
-        session.refuse(&call, &refusal);
+    match forward_alone(session, &call, &authorization, &connection).await {
+        Ok(()) => session.services.metrics.forwarded(call.began.elapsed()),
+        Err(refusal) => session.refuse(&call, &refusal),
     }
 }
 
@@ -149,6 +150,7 @@ async fn forward(
         return Err(CallRefusal::Changed);
     }
     session.counts.allowed.fetch_add(1, Ordering::Relaxed);
+    session.services.metrics.decided("allow");
     session.services.grants.used(permit.grants());
     let answered = move |answer, held| then(decision, answer, held);
     let place = connection.ask("tools/call", Some(params), call.budget.clone(), answered);
@@ -188,6 +190,7 @@ impl Session {
             // It was taken back, which is on record.
             return;
         }
+        self.services.metrics.served(began.elapsed());
         // Without a runtime everything ends, and the next one notes what has no end.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {

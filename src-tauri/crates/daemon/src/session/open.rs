@@ -128,6 +128,7 @@ impl Session {
             client_takes: client_takes.subscribe(),
             log: log.clone(),
             audit: services.audit.clone(),
+            metrics: services.metrics.clone(),
             autostart: services.autostart.clone(),
             session: id.clone(),
             _waited_for: services.shutdown.sandboxes.token(),

@@ -40,12 +40,14 @@ fn fitting(newest_first: impl Iterator<Item = ActivityView>) -> Vec<ActivityView
 
 fn view(found: Found) -> ActivityView {
     match found {
-        Found::Entry(found) => entry(*found),
+        Found::Entry(found) => shown_entry(*found),
         Found::TooLong { seq, timestamp, bytes } => too_long(seq, timestamp, bytes),
     }
 }
 
-fn entry(entry: Entry) -> ActivityView {
+/// An entry as people are shown it.
+#[must_use]
+pub fn shown_entry(entry: Entry) -> ActivityView {
     let summary = shown(&sentence(&entry));
     let mut paths: Vec<String> = concerned(&entry);
     let more = paths.len().saturating_sub(MOST_PATHS);
@@ -120,7 +122,7 @@ mod tests {
         shady.tool_name = Some("t\n".repeat(300));
         shady.paths =
             vec!["/docs/x\u{202e}gpj.sh".into(), "/docs/\u{5d0}/\u{5d1}".into(), "/docs/grüße".into()];
-        let shown = entry(shady);
+        let shown = shown_entry(shady);
         assert_eq!(shown.summary, "For x\\u{202e}gpj.sh");
         assert_eq!(shown.client.as_deref(), Some("a\\u{200b}b"));
         assert_eq!(shown.server.as_deref(), Some("s\\u{a0}"));

@@ -30,7 +30,9 @@ impl Actor {
                 "a program outside replaced or moved `{path}`, which is {is} the server {server}; it was {again} again at once"
             );
             let mut entry = Entry::new(Event::BoundaryViolation, summary);
-            entry.paths = vec![path];
+            entry.path = Some(path);
+            entry.roots = self.roots.borrow().roots.iter().map(|root| root.path.clone()).collect();
+            self.options.metrics.violation();
             entry.sandboxed = Some(true);
             self.record_entry(entry).await;
         }

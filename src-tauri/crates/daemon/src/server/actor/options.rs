@@ -4,6 +4,7 @@ use crate::autostart::Autostart;
 use crate::config::Server;
 use crate::containment::{RefusesProgram, ServerPrograms, Surroundings};
 use crate::grants::{GrantTable, StandingGrant};
+use crate::metrics::Metrics;
 use crate::network::ServerNetwork;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::server::process::Containment;
@@ -49,6 +50,8 @@ pub struct ActorOptions {
     pub log: SessionLog,
     /// The audit log.
     pub audit: Audit,
+    /// Figures of what happens.
+    pub(crate) metrics: Metrics,
     /// Who watches for files that run later.
     pub(crate) autostart: Autostart,
     /// The session's id, for the audit log.

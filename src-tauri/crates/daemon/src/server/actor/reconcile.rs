@@ -222,6 +222,7 @@ impl Actor {
         // One that has not asked yet is told the newest when it does.
         if heard != version && (self.asks_for_roots.is_some() || heard > 0) {
             connection.send(notification_line(ROOTS_CHANGED, None), None);
+            self.options.metrics.roots_changed();
         }
         Some(version)
     }

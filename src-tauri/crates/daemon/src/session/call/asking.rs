@@ -28,11 +28,15 @@ pub(super) struct Escalated {
 /// Puts the call to the person until there is an answer to what it is at that moment.
 pub(super) async fn ask(session: Arc<Session>, call: Call, mut escalated: Escalated) {
     session.counts.asked.fetch_add(1, Ordering::Relaxed);
+    session.services.metrics.decided("escalate");
     let mut approved = Vec::new();
     for _ in 0..MOST_QUESTIONS {
         match question(&session, &call, &escalated).await {
             Ok(yes) => approved.extend(yes),
-            Err(refusal) => return session.refuse(&call, &refusal),
+            Err(refusal) => {
+                session.note_violation(&call, &escalated.inspected).await;
+                return session.refuse(&call, &refusal);
+            }
         }
         let mut again = session.judge(&call.tool, &approved).await;
         if !again.inspected.paths.stands_as(&escalated.inspected.paths) {

@@ -8,6 +8,7 @@ use crate::session::refusal::CallRefusal;
 use crate::wire::result_line;
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision, redacted};
 use ironcurtain_policy::{AllowedBy, Denial, DeniedBy};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 
@@ -21,11 +22,13 @@ impl Session {
         snapshot: &PolicySnapshot,
     ) {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
+        self.services.metrics.decided("deny");
         let mut entry = self.about(call, inspected, Event::Decision, "denied");
         entry.policy_decision =
             Some(PolicyDecision::deny(denied_by(denial.by), &denial.rule, &denial.reason));
         entry.policy_hash = Some(snapshot.hash.clone());
         self.record(entry).await;
+        self.note_violation(call, inspected).await;
         self.refuse(call, &CallRefusal::Denied(denial));
         self.services.changed();
     }
@@ -44,6 +47,20 @@ impl Session {
         entry.request_id = Some(call.ticket.id.as_json().to_owned());
         entry.tool_name = Some(call.tool.tool.clone());
         entry.result = Some(CallResult::Refused);
+        self.record(entry).await;
+    }
+
+    /// Puts on record that a refused call names a path outside of what the server is told of, and counts it.
+    pub(super) async fn note_violation(&self, call: &Call, inspected: &InspectedCall) {
+        let roots: Vec<String> = self.server.shown().roots.into_iter().map(|root| root.path).collect();
+        let outside = |path: &String| !roots.iter().any(|root| Path::new(path).starts_with(root));
+        let Some(path) = inspected.paths.texts().into_iter().find(outside) else { return };
+        self.services.metrics.violation();
+        let mut entry = self
+            .entry(Event::BoundaryViolation, format!("`{path}` lies outside of what the server is told of"));
+        entry.request_id = Some(call.ticket.id.as_json().to_owned());
+        entry.tool_name = Some(call.tool.tool.clone());
+        (entry.path, entry.roots) = (Some(path), roots);
         self.record(entry).await;
     }
 

@@ -1,0 +1,173 @@
+//! Figures of what happens, as Prometheus reads them.
+//!
+//! - Counted where it happens, in memory alone, from the start of the trusted process on. Nothing waits for a figure.
+//! - No label holds what an agent or a server wrote.
+
+use ironcurtain_audit::EscalationResult;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The upper ends of how long calls take, in seconds.
+const CALLS: [f64; 12] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0];
+
+/// The upper ends of how long people take, in seconds.
+const PEOPLE: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 120.0, 600.0];
+
+/// One label, of a closed list of values.
+type Label = [(&'static str, &'static str); 1];
+
+/// The counters. Clones count together.
+#[derive(Debug, Clone)]
+pub struct Metrics(Arc<Figures>);
+
+#[derive(Debug)]
+struct Figures {
+    violations: Counter,
+    root_changes: Counter,
+    questions: Counter,
+    answers: Family<Label, Counter>,
+    answering: Histogram,
+    calls: Family<Label, Counter>,
+    calling: Histogram,
+    forwarding: Histogram,
+    sessions: Counter,
+    restarts: Counter,
+}
+
+/// The figures that are read when they are asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    /// Live sessions.
+    pub sessions: usize,
+    /// Questions that wait.
+    pub questions: usize,
+    /// The number of the newest entry of the log.
+    pub entries: u64,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self(Arc::new(Figures {
+            violations: Counter::default(),
+            root_changes: Counter::default(),
+            questions: Counter::default(),
+            answers: Family::default(),
+            answering: Histogram::new(PEOPLE),
+            calls: Family::default(),
+            calling: Histogram::new(CALLS),
+            forwarding: Histogram::new(CALLS),
+            sessions: Counter::default(),
+            restarts: Counter::default(),
+        }))
+    }
+}
+
+impl Metrics {
+    /// A path was refused that lies outside of what its server was told of.
+    pub fn violation(&self) {
+        self.0.violations.inc();
+    }
+
+    /// A server was told that its roots have changed.
+    pub fn roots_changed(&self) {
+        self.0.root_changes.inc();
+    }
+
+    /// A question was put to the person.
+    pub fn asked(&self) {
+        self.0.questions.inc();
+    }
+
+    /// A question ended; a person who answered took so long.
+    pub fn answered(&self, end: &EscalationResult, took: Duration) {
+        let kind = match end {
+            EscalationResult::Approved => "approved",
+            EscalationResult::Denied => "denied",
+            EscalationResult::TimedOut => "timeout",
+            EscalationResult::Closed => "closed",
+            EscalationResult::Settled => "settled",
+            EscalationResult::Unavailable => "unavailable",
+            EscalationResult::Other(_) => "other",
+        };
+        self.0.answers.get_or_create(&[("kind", kind)]).inc();
+        if matches!(end, EscalationResult::Approved | EscalationResult::Denied) {
+            self.0.answering.observe(took.as_secs_f64());
+        }
+    }
+
+    /// A call was decided: `allow`, `deny` or `escalate`.
+    pub fn decided(&self, decision: &'static str) {
+        self.0.calls.get_or_create(&[("decision", decision)]).inc();
+    }
+
+    /// A call was forwarded that nobody was asked about: so long after it came.
+    pub fn forwarded(&self, after: Duration) {
+        self.0.forwarding.observe(after.as_secs_f64());
+    }
+
+    /// A call was answered: so long after it came, with all that it waited for.
+    pub fn served(&self, after: Duration) {
+        self.0.calling.observe(after.as_secs_f64());
+    }
+
+    /// A session began.
+    pub fn session_began(&self) {
+        self.0.sessions.inc();
+    }
+
+    /// A server was started again.
+    pub fn restarted(&self) {
+        self.0.restarts.inc();
+    }
+
+    /// All of them, in the text format of Prometheus.
+    ///
+    /// # Errors
+    /// When they cannot be written as text.
+    pub fn text(&self, moment: Moment) -> Result<String, fmt::Error> {
+        let (f, mut all) = (&*self.0, Registry::default());
+        let gauge = |number: usize| -> Gauge {
+            let gauge: Gauge = Gauge::default();
+            gauge.set(i64::try_from(number).unwrap_or(i64::MAX));
+            gauge
+        };
+        let entries: Counter = Counter::default();
+        entries.inner().store(moment.entries, Ordering::Relaxed);
+        all.register(
+            "mcp_roots_violations",
+            "Paths refused that lie outside of the roots",
+            f.violations.clone(),
+        );
+        all.register(
+            "mcp_roots_cache_invalidations",
+            "Times that a server was told that its roots have changed",
+            f.root_changes.clone(),
+        );
+        all.register("ironcurtain_questions", "Questions put to the person", f.questions.clone());
+        all.register("ironcurtain_questions_open", "Questions that wait", gauge(moment.questions));
+        all.register("ironcurtain_answers", "Ends of questions, by kind", f.answers.clone());
+        all.register("ironcurtain_answer_seconds", "Time that people took to answer", f.answering.clone());
+        all.register("ironcurtain_calls", "Tool calls, by decision", f.calls.clone());
+        all.register("ironcurtain_call_seconds", "Time from a call to its answer", f.calling.clone());
+        all.register(
+            "ironcurtain_call_forward_seconds",
+            "Our part of it before the server: time until a call is forwarded that nobody is asked about",
+            f.forwarding.clone(),
+        );
+        all.register("ironcurtain_sessions", "Sessions that began", f.sessions.clone());
+        all.register("ironcurtain_sessions_open", "Sessions that are live", gauge(moment.sessions));
+        all.register("ironcurtain_server_restarts", "Servers started again", f.restarts.clone());
+        all.register("ironcurtain_record_entries", "Entries of the audit log since its beginning", entries);
+        let mut text = String::new();
+        encode(&mut text, &all)?;
+        Ok(text)
+    }
+}

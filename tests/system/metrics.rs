@@ -1,0 +1,129 @@
+//! Figures are those of what happened, and a path that is refused is on record with the roots.
+
+use crate::client::BOUND;
+use crate::consent::Next;
+use crate::hostile;
+use crate::machine::Machine;
+use crate::world::{World, eventually};
+use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_protocol::{Reply, Request};
+use serde_json::{Value, json};
+
+/// A figure, by its name and labels.
+fn figure(text: &str, name: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.map_or(0.0, |number| number.parse().unwrap())
+}
+
+fn figures(world: &World) -> String {
+    match world.request(Request::Metrics) {
+        Reply::Metrics(text) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn figures_are_those_of_the_calls_that_were_made() {
+    let world = hostile::world();
+    let (granted, other) = (world.file("docs/a.txt", "a"), world.file("other/b.txt", "b"));
+    let mut client = world.connect("hostile");
+    for _ in 0..3 {
+        client.plain("now").ok();
+    }
+    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    client.open(&granted).ok();
+    client.open(&other).refused("the user denied this call");
+    let ours = world.home.audit().join("audit.jsonl");
+    client.open(&ours).refused("structural-protected-path");
+    eventually("the last call is counted", BOUND, || {
+        figure(&figures(&world), "ironcurtain_call_seconds_count") == 4.0
+    });
+    let text = figures(&world);
+    for (name, expected) in [
+        ("ironcurtain_calls_total{decision=\"allow\"}", 4.0),
+        ("ironcurtain_calls_total{decision=\"escalate\"}", 2.0),
+        ("ironcurtain_calls_total{decision=\"deny\"}", 1.0),
+        ("ironcurtain_questions_total", 2.0),
+        ("ironcurtain_questions_open", 0.0),
+        ("ironcurtain_answers_total{kind=\"approved\"}", 1.0),
+        ("ironcurtain_answers_total{kind=\"denied\"}", 1.0),
+        ("ironcurtain_answer_seconds_count", 2.0),
+        ("ironcurtain_sessions_total", 1.0),
+        ("ironcurtain_sessions_open", 1.0),
+        ("ironcurtain_server_restarts_total", 0.0),
+        ("mcp_roots_violations_total", 2.0),
+    ] {
+        assert_eq!(figure(&text, name), expected, "{name} of {text}");
+    }
+    // Those that nobody was asked about.
+    let forwarded = figure(&text, "ironcurtain_call_forward_seconds_count");
+    assert!((1.0..=3.0).contains(&forwarded), "{text}");
+    assert!(figure(&text, "mcp_roots_cache_invalidations_total") >= 1.0, "{text}");
+    let written = world.activity().last().unwrap().seq;
+    assert_eq!(figure(&figures(&world), "ironcurtain_record_entries_total"), written as f64);
+    drop(client);
+    eventually("the session is over", BOUND, || figure(&figures(&world), "ironcurtain_sessions_open") == 0.0);
+}
+
+#[test]
+fn a_refused_path_is_on_record_with_the_roots_and_an_allowed_one_is_not() {
+    let world = hostile::world();
+    let (granted, other) = (world.file("docs/a.txt", "a"), world.file("other/b.txt", "b"));
+    let mut client = world.connect("hostile");
+    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    client.open(&granted).ok();
+    client.open(&other).refused("the user denied this call");
+    let entries: Vec<Value> = world.log().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let crossed: Vec<&Value> = entries.iter().filter(|e| e["event"] == "boundary_violation").collect();
+    let [violation] = crossed[..] else { panic!("{crossed:?}") };
+    let roots = json!([world.sandbox(), world.path("docs")]);
+    assert_eq!((&violation["path"], &violation["roots"]), (&json!(other), &roots));
+    assert!(world.audit().intact);
+}
+
+#[test]
+fn the_command_prints_figures_and_finds_what_is_on_record_with_and_without_a_trusted_process() {
+    let mut machine = Machine::new(hostile::install);
+    machine.start();
+    let mut client = machine.connect();
+    for _ in 0..3 {
+        client.plain("now").ok();
+    }
+    let said = |machine: &Machine, arguments: &[&str]| {
+        let output = machine.command(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let figures = said(&machine, &["metrics"]);
+    assert_eq!(figure(&figures, "ironcurtain_calls_total{decision=\"allow\"}"), 3.0, "{figures}");
+    let search = ["audit", "search", "--tool", "now", "--decision", "allow", "--json"];
+    let found = |machine: &Machine| {
+        let found: Value = serde_json::from_str(&said(machine, &search)).unwrap();
+        found.as_array().unwrap().len()
+    };
+    assert_eq!(found(&machine), 3);
+    client.plain("now").ok();
+    assert_eq!(found(&machine), 4);
+    client.hang_up();
+    machine.command(&["stop"]);
+    machine.wait();
+    assert_eq!(found(&machine), 4);
+    let exported = said(&machine, &["audit", "export", "--tool", "now"]);
+    let results = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["result"].clone());
+    assert_eq!(results.filter(|result| result == "ok").count(), 4);
+    // The end of the record is known without it, too.
+    machine.verify();
+    let log = machine.home.audit().join("audit.jsonl");
+    let whole = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    std::fs::write(&log, lines[..lines.len() - 1].concat()).unwrap();
+    let verified = machine.command(&["audit", "verify"]);
+    let told = String::from_utf8(verified.stdout).unwrap();
+    assert!(!verified.status.success() && told.contains("THE AUDIT LOG WAS CHANGED"), "{told}");
+    assert!(
+        told.contains(&format!("it ends after {} of {} entries", lines.len() - 1, lines.len())),
+        "{told}"
+    );
+    std::fs::write(&log, whole).unwrap();
+    machine.verify();
+}
