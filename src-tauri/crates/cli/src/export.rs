@@ -92,7 +92,7 @@ fn write(
     Ok(count)
 }
 
-/// Where nobody reads any more, the command ends quietly.
+/// The end of a command whose output nobody reads is quiet.
 fn gone(problem: io::Error) -> anyhow::Error {
     if problem.kind() == io::ErrorKind::BrokenPipe { Unread.into() } else { problem.into() }
 }

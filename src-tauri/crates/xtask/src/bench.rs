@@ -6,7 +6,7 @@
 use crate::arguments::Measuring;
 use crate::cargo::{self, Built};
 use crate::machine::{self, Purpose};
-use crate::parts::{self, DAEMON, POLICY, SANDBOX};
+use crate::parts::{self, AUDIT, DAEMON, POLICY, SANDBOX};
 use crate::process::{self, command};
 use crate::terminal::{heading, say};
 use crate::{programs, servers};
@@ -49,15 +49,18 @@ pub(crate) fn tables(built: &[Built], measuring: Measuring) -> anyhow::Result<St
     }
     let whole = measured(&mut program("bench")?)?;
     let judging = measured(&mut program("judge-bench")?)?;
-    Ok(format!("{whole}{judging}\n{}", measured(&mut sandbox)?))
+    let record = measured(&mut program("record-bench")?)?;
+    Ok(format!("{whole}{judging}{record}\n{}", measured(&mut sandbox)?))
 }
 
 /// The programs that measure and are measured, in a debug build.
 fn build() -> anyhow::Result<Vec<Built>> {
     heading("Building (a minute or two the first time)")?;
-    let examples = ["bench", "sandbox-bench", "judge-bench"].iter().flat_map(|name| ["--example", name]);
+    let examples =
+        ["bench", "sandbox-bench", "judge-bench", "record-bench"].iter().flat_map(|name| ["--example", name]);
     let targets: Vec<&str> = std::iter::once("--bins").chain(examples).collect();
-    programs::build(&["--package", DAEMON, "--package", SANDBOX, "--package", POLICY], &targets)
+    let packages = [DAEMON, SANDBOX, POLICY, AUDIT].iter().flat_map(|package| ["--package", package]);
+    programs::build(&packages.collect::<Vec<_>>(), &targets)
 }
 
 /// The same for release. The judge's is built by itself, with the features that it asks for and no others'.
@@ -66,6 +69,7 @@ fn build_for_release() -> anyhow::Result<Vec<Built>> {
     let targets = ["--bins", "--example", "bench", "--example", "sandbox-bench"];
     let mut built = programs::build_for_release(&["--package", DAEMON, "--package", SANDBOX], &targets)?;
     built.extend(cargo::build(&["--release", "--package", POLICY, "--example", "judge-bench"])?);
+    built.extend(cargo::build(&["--release", "--package", AUDIT, "--example", "record-bench"])?);
     Ok(built)
 }
 

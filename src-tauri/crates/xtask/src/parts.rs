@@ -12,6 +12,9 @@ pub(crate) const HELPERS: [&str; 4] =
 /// The package whose examples are the demo and the benchmark.
 pub(crate) const DAEMON: &str = "ironcurtain-daemon";
 
+/// The package of the record, whose example times it.
+pub(crate) const AUDIT: &str = "ironcurtain-audit";
+
 /// The package whose example times the judge.
 pub(crate) const POLICY: &str = "ironcurtain-policy";
 
