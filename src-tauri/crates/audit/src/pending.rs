@@ -1,6 +1,6 @@
 //! An entry as it waits to be written: its text, but for what only the writer knows.
 
-use crate::{AuditError, Entry, Event};
+use crate::{AuditError, DecidedBy, Entry, Event};
 use std::fmt::Write as _;
 
 /// An entry that is not in the log yet.
@@ -53,13 +53,17 @@ impl Pending {
 }
 
 impl Entry {
-    /// Leaves out what another field says as well: paths that are arguments, and the ground that the rule's name tells.
+    /// Leaves out what another field says as well: paths that are arguments, and the ground that the rule's name
+    /// tells, and the grant that the reason names.
     fn fold(&mut self) {
         if let Some(decision) = &mut self.policy_decision
             && let Some(by) = decision.by.take()
             && decision.ground().as_ref() != Some(&by)
         {
             decision.by = Some(by);
+        }
+        if self.grant_id.is_some() && self.grant_id == self.granting() {
+            self.grant_id = None;
         }
         let Some(arguments) = &self.arguments else { return };
         let name = |path: &String| {
@@ -82,5 +86,13 @@ impl Entry {
         if let Some(decision) = &mut self.policy_decision {
             decision.by = decision.ground();
         }
+        self.grant_id = self.grant_id.take().or_else(|| self.granting());
+    }
+
+    /// The grant that the reason of a decision names.
+    fn granting(&self) -> Option<String> {
+        let decision = self.policy_decision.as_ref().filter(|d| d.ground() == Some(DecidedBy::Grant))?;
+        let id = decision.reason.strip_prefix("grant `")?.strip_suffix('`')?;
+        id.bytes().all(|b| b.is_ascii_alphanumeric()).then(|| id.to_owned())
     }
 }

@@ -24,7 +24,7 @@ const TABLES: &str = "
     CREATE TABLE lines (seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, begin INTEGER NOT NULL,
         length INTEGER NOT NULL, link TEXT) STRICT;
     CREATE INDEX by_time ON lines (time, seq);
-    CREATE VIRTUAL TABLE words USING fts5(words, content='', detail='none', columnsize=0,
+    CREATE VIRTUAL TABLE words USING fts5(text, content='', detail='none', columnsize=0,
         tokenize='unicode61 remove_diacritics 0');
     PRAGMA user_version = 1;";
 
@@ -93,7 +93,7 @@ impl Index {
                 .prepare("INSERT OR REPLACE INTO lines (seq, time, begin, length, link) VALUES (?1, ?2, ?3, ?4, ?5)")
                 .map_err(io::Error::other)?;
             let mut into_words = change
-                .prepare("INSERT INTO words (rowid, words) VALUES (?1, ?2)")
+                .prepare("INSERT INTO words (rowid, text) VALUES (?1, ?2)")
                 .map_err(io::Error::other)?;
             while taken < BATCH && reader.by_ref().read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n")
             {

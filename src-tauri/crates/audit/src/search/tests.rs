@@ -115,3 +115,31 @@ fn the_log_of_an_earlier_version_is_searched() {
     let dir = old_log();
     assert_eq!(found(dir.path(), &set(|f| f.decision = Some(Status::Deny))), [12]);
 }
+
+#[tokio::test]
+async fn the_index_is_what_answers_and_it_follows_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let keeping = crate::Keeping { file_bytes: 20_000, ..crate::Keeping::new(dir.path()) };
+    let audit = crate::Audit::keep(keeping, |_| ()).unwrap();
+    for round in 1..=3_u64 {
+        for n in 0..100 {
+            let number = audit.record(call(n, "git", "/home/u/x", true)).await.unwrap();
+            audit.record(Entry::end_of(number, CallResult::Ok, 1)).await.unwrap();
+        }
+        for listed in volumes::list(dir.path()).unwrap() {
+            let volume = listed.open().unwrap();
+            let index = indexed(dir.path(), &volume).unwrap().unwrap();
+            let (narrow, mut count) = (Narrow::by(&set(|f| f.server = Some("git".into()))), 0);
+            index
+                .find(&volume.file, &narrow, |entry| {
+                    count += u64::from(entry.of.is_some_and(|of| of > 0) || entry.paths == ["/home/u/x"]);
+                    true
+                })
+                .unwrap();
+            assert!(count > 10, "{count} of {}", volume.name());
+        }
+        assert_eq!(found(dir.path(), &set(|f| f.path = Some("/home".into()))).len(), 100);
+        let all = search(dir.path(), &set(|f| f.decision = Some(Status::Allow)), 10_000).unwrap();
+        assert_eq!(all.len() as u64, round * 100);
+    }
+}
