@@ -58,12 +58,15 @@ impl Index {
             connection.busy_timeout(PATIENCE)?;
             // It can be made anew at any time.
             connection.pragma_update(None, "synchronous", "OFF")?;
+            // Another one may be making the tables.
+            connection.execute_batch("BEGIN IMMEDIATE")?;
             let form: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
             match form {
-                0 => connection.execute_batch(&format!("BEGIN IMMEDIATE; {TABLES} COMMIT;")),
-                FORM => Ok(()),
-                _ => Err(rusqlite::Error::InvalidQuery),
+                0 => connection.execute_batch(TABLES)?,
+                FORM => {}
+                _ => return Err(rusqlite::Error::InvalidQuery),
             }
+            connection.execute_batch("COMMIT")
         };
         set_up().map_err(io::Error::other)?;
         Ok(Self(connection))
