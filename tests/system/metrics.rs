@@ -71,13 +71,19 @@ fn a_refused_path_is_on_record_with_the_roots_and_an_allowed_one_is_not() {
     let mut client = world.connect("filesystem");
     world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.read(&granted).ok();
+    // By now it has asked for its roots, so it is told of another one.
+    let more = world.file("more/c.txt", "c");
+    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    client.read(&more).ok();
     let told = figure(&figures(&world), "mcp_roots_cache_invalidations_total");
     assert!(told >= 1.0, "the server was told of a new root");
     client.read(&other).refused("the user denied this call");
     let entries: Vec<Value> = world.log().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let crossed: Vec<&Value> = entries.iter().filter(|e| e["event"] == "boundary_violation").collect();
     let [violation] = crossed[..] else { panic!("{crossed:?}") };
-    let roots = json!([world.sandbox(), world.path("docs")]);
+    let roots: Vec<String> = world.sessions()[0].roots.iter().map(|root| root.path.clone()).collect();
+    assert_eq!(roots.len(), 3, "{roots:?}");
+    let roots = json!(roots);
     assert_eq!((&violation["path"], &violation["roots"]), (&json!(other), &roots));
     assert!(world.audit().intact);
 }
