@@ -20,6 +20,8 @@ fn path(piece: &Piece) -> Option<&str> {
 pub enum Next {
     /// Allows the offer of this reach.
     Allow(Reach, Lifetime),
+    /// Allows the first of these reaches that is offered, for the session; once, where it is for no longer.
+    AllowFirst(Vec<Reach>),
     /// Denies.
     Deny,
     /// Closes the dialog.
@@ -42,6 +44,11 @@ pub struct Person {
 impl Person {
     pub fn will(&self, next: Next) {
         self.next.lock().unwrap().push_back(next);
+    }
+
+    /// Forgets the answers that were not needed.
+    pub fn forget(&self) {
+        self.next.lock().unwrap().clear();
     }
 
     /// The questions since the last look.
@@ -69,6 +76,14 @@ impl Consent for Person {
         let answer = match next {
             Next::Allow(reach, lifetime) => {
                 let offer = question.offers.iter().position(|o| o.reach == reach).unwrap_or(usize::MAX);
+                Some(Answer::Allow { offer, lifetime })
+            }
+            Next::AllowFirst(reaches) => {
+                let at = |reach: &Reach| question.offers.iter().position(|offer| offer.reach == *reach);
+                let offer = reaches.iter().find_map(at).unwrap_or(usize::MAX);
+                let stands =
+                    question.offers.get(offer).is_some_and(|o| o.lifetimes.contains(&Lifetime::Session));
+                let lifetime = if stands { Lifetime::Session } else { Lifetime::Once };
                 Some(Answer::Allow { offer, lifetime })
             }
             Next::Deny => Some(Answer::Deny { note: None }),

@@ -41,10 +41,10 @@ fn only(world: &World) -> Question {
     asked.into_iter().next().unwrap()
 }
 
-/// The words on the only yes that there is, and what it does.
+/// The words on the narrowest yes, which is for once and no longer, and what it does.
 fn yes(question: &Question) -> [String; 2] {
-    assert_eq!(question.offers.len(), 1, "{:?}", question.offers);
     let offer = &question.offers[0];
+    assert_eq!(offer.lifetimes, [Lifetime::Once], "{:?}", question.offers);
     [offer.label.clone(), offer.sentence.clone()]
 }
 

@@ -7,6 +7,7 @@ mod beyond;
 mod broker;
 mod consequence;
 mod exchange;
+mod grantable;
 mod offers;
 mod preview;
 mod principal;
@@ -19,7 +20,8 @@ mod words;
 pub use crate::grants::Lifetime;
 pub use broker::{Broker, QuestionOutcome};
 pub use exchange::{Approval, Exchange, ExchangeError, NotApproved};
-pub use offers::{RequestedAccess, grants_of, offers, opened_by, tilde};
+pub use grantable::{Grantable, RequestedAccess};
+pub use offers::{grants_of, offers, tilde};
 pub use principal::Principal;
 pub(crate) use principal::shown_client;
 pub use question::{CallQuestion, HOST_RULE, HostQuestion};
@@ -205,8 +207,14 @@ pub enum Reach {
     Paths,
     /// The folders they are in, and all below.
     Folders,
+    /// The project that they are in, to read.
+    ProjectToRead,
+    /// The project that they are in, to read and to change.
+    ProjectToChange,
     /// One port of one host.
     Host,
+    /// A tool, with the values that mean something.
+    Tool,
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub use config::{
 };
 pub use daemon::{Daemon, DaemonOptions, ENDING, StartError, start};
 pub use event_log::EventLog;
-pub use grants::{GrantSubject, StandingGrant, StoreError};
+pub use grants::{Files, GrantSubject, Granted, StandingGrant, StoreError};
 pub use home::{Home, HomeError, UnresolvedPath, canonical_home};
 pub use listener::ListenError;
 pub use policy_snapshot::{ExposedFile, PolicyFiles, PolicySnapshot, SnapshotError};

@@ -3,6 +3,10 @@
 //! - Blocking, and true for the moment it was found: whoever uses it later finds it out again.
 //! - Nothing is decided here. Where git is looked into is the caller's word ([`ironcurtain_git_facts::RemoteQuestion::answer`]).
 
+mod project;
+
+pub use project::project_around;
+
 use ironcurtain_paths::{CanonicalPath, Link, PathError, PathKind, Resolution};
 use ironcurtain_policy::{CallPlan, Denial, Fact, Role};
 use std::collections::BTreeMap;

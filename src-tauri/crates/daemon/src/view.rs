@@ -66,6 +66,7 @@ fn grant(grant: &StandingGrant, resolver: &Resolver) -> GrantView {
             (files_kind(files.kind), files_access(files), still_there(files, resolver).err())
         }
         Granted::Host(_) => ("host", vec!["reach".to_owned()], None),
+        Granted::Tool(_) => ("tool", vec!["use".to_owned()], None),
     };
     GrantView {
         id: grant.id.clone(),

@@ -188,11 +188,11 @@ pub struct GrantView {
     pub server: String,
     /// The session it ends with, if it does.
     pub session: Option<String>,
-    /// The thing that is granted: a path, or a host with its port.
+    /// The thing that is granted: a path, a host with its port, or a tool with the values it is bound to.
     pub path: String,
-    /// `file`, `folder` or `host`.
+    /// `file`, `folder`, `host` or `tool`.
     pub kind: String,
-    /// Any of `read`, `write`, `delete`; for a host, `reach`.
+    /// Any of `read`, `write`, `delete`; for a host, `reach`; for a tool, `use`.
     pub access: Vec<String>,
     /// The lifetime, in words ("this session", "until 14:05", "always").
     pub lifetime: String,

@@ -2,8 +2,8 @@
 
 use crate::sheet::Sheet;
 use anyhow::bail;
-use ironcurtain_daemon::{Home, StandingGrant};
-use ironcurtain_policy::{Access, GrantKind, HostGrant, PathGrant};
+use ironcurtain_daemon::{Files, Granted, Home, StandingGrant};
+use ironcurtain_policy::{Access, GrantKind, HostGrant, PathGrant, ToolGrant};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -30,6 +30,10 @@ impl HeldGrants {
 
     pub fn for_gate(&self) -> Vec<HostGrant> {
         self.grants.iter().filter_map(StandingGrant::for_gate).collect()
+    }
+
+    pub fn for_tools(&self) -> Vec<ToolGrant> {
+        self.grants.iter().filter_map(StandingGrant::for_tool).collect()
     }
 
     pub fn in_words(&self) -> Sheet {
@@ -76,15 +80,20 @@ fn key_of(client: &str, all: &[StandingGrant]) -> anyhow::Result<String> {
 }
 
 fn accesses(grant: &StandingGrant) -> Vec<&'static str> {
-    let Some(files) = grant.files() else { return vec!["reach"] };
+    let files = match &grant.what {
+        Granted::Files(files) => files,
+        Granted::Host(_) => return vec!["reach"],
+        Granted::Tool(_) => return vec!["use"],
+    };
     let words = [(Access::Read, "read"), (Access::Write, "write"), (Access::Delete, "delete")];
     words.iter().filter(|(access, _)| files.access.has(*access)).map(|(_, word)| *word).collect()
 }
 
 fn kind(grant: &StandingGrant) -> &'static str {
-    match grant.files().map(|files| files.kind) {
-        Some(GrantKind::Tree) => "folder",
-        Some(GrantKind::File) => "file",
-        None => "host",
+    match &grant.what {
+        Granted::Files(Files { kind: GrantKind::Tree, .. }) => "folder",
+        Granted::Files(Files { kind: GrantKind::File, .. }) => "file",
+        Granted::Host(_) => "host",
+        Granted::Tool(_) => "tool",
     }
 }

@@ -82,7 +82,7 @@ impl World {
             resolver: self.resolver()?,
             grants,
             hosts: held.map(HeldGrants::for_gate).unwrap_or_default(),
-            tools: Vec::new(),
+            tools: held.map(HeldGrants::for_tools).unwrap_or_default(),
             approved: Vec::new(),
             reach,
         };

@@ -5,25 +5,17 @@
 //!   anything that holds or lies in a protected path.
 //! - Nothing that removes is offered for always.
 
-use super::{Consequence, Lifetime, Offer, Piece, Reach, visible};
-use crate::grants::{Files, GrantLimits, GrantSubject, Granted, StandingGrant};
-use crate::mounts::Need;
-use ironcurtain_egress::HostPort;
-use ironcurtain_paths::{CanonicalPath, PathKind};
-use ironcurtain_policy::{Access, AccessSet, GrantKind};
+mod project;
+mod tool;
 
-/// One thing a call wants that needs the person's word.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestedAccess {
-    /// The access that it needs.
-    pub access: Access,
-    /// The path that it accesses.
-    pub path: CanonicalPath,
-    /// The thing at that path.
-    pub target: PathKind,
-    /// The path that the kernel must show the server for it.
-    pub need: Option<Need>,
-}
+pub(super) use tool::tool_offer;
+
+use super::grantable::{Grantable, RequestedAccess};
+use super::{Consequence, Lifetime, Offer, Piece, Reach, visible};
+use crate::grants::{GrantLimits, GrantSubject, Granted, StandingGrant};
+use ironcurtain_paths::{CanonicalPath, PathKind};
+use ironcurtain_policy::{Access, AccessSet};
+use project::project_offers;
 
 /// The words on the choice to allow a call as a whole.
 pub(super) const THIS_CALL: &str = "this call";
@@ -34,14 +26,10 @@ const LONGEST_IN_SENTENCE: usize = 200;
 pub(super) const STANDING: [Lifetime; 4] =
     [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always];
 
-/// The offers for a call of `client`. With something in `requested` that is no path (`only_once`), nothing stands.
+/// The offers for a call of `client`. With something that is no path among it (`only_once`), no path stands.
 #[must_use]
-pub fn offers(
-    client: &str,
-    requested: &[RequestedAccess],
-    only_once: bool,
-    limits: GrantLimits<'_>,
-) -> Vec<Offer> {
+pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: GrantLimits<'_>) -> Vec<Offer> {
+    let requested = &grantable.requested;
     let removes = requested.iter().any(|w| w.access == Access::Delete);
     let standing = STANDING.into_iter().filter(|l| !(removes && *l == Lifetime::Always));
     let mut offers = vec![Offer {
@@ -68,21 +56,10 @@ pub fn offers(
             lifetimes: standing.collect(),
         });
     }
-    offers
-}
-
-/// The grants that an offer opens.
-#[must_use]
-pub fn opened_by(reach: Reach, requested: &[RequestedAccess], hosts: &[HostPort]) -> Vec<Granted> {
-    let files = |kind: GrantKind, paths: Vec<(CanonicalPath, AccessSet)>| {
-        let files = |(path, access)| Granted::Files(Files { path, kind, access });
-        paths.into_iter().map(files).collect()
-    };
-    match reach {
-        Reach::Host => hosts.iter().cloned().map(Granted::Host).collect(),
-        Reach::Paths => files(GrantKind::File, merged(requested.iter().map(|w| (w.path.clone(), w.access)))),
-        Reach::Folders => files(GrantKind::Tree, folders(requested)),
+    if !only_once {
+        offers.extend(project_offers(client, grantable, limits));
     }
+    offers
 }
 
 /// Grants of this. `name` gives each its id.
@@ -124,7 +101,7 @@ fn below_home(path: &str, home: &CanonicalPath) -> String {
 }
 
 /// The folder of each thing requested (a folder's own), with everything requested there.
-fn folders(requested: &[RequestedAccess]) -> Vec<(CanonicalPath, AccessSet)> {
+pub(super) fn folders(requested: &[RequestedAccess]) -> Vec<(CanonicalPath, AccessSet)> {
     merged(requested.iter().filter_map(|w| {
         let inside = w.target == PathKind::Folder && w.access != Access::Delete;
         let folder = if inside { Some(w.path.clone()) } else { w.path.parent() };
@@ -132,7 +109,7 @@ fn folders(requested: &[RequestedAccess]) -> Vec<(CanonicalPath, AccessSet)> {
     }))
 }
 
-fn merged(all: impl Iterator<Item = (CanonicalPath, Access)>) -> Vec<(CanonicalPath, AccessSet)> {
+pub(super) fn merged(all: impl Iterator<Item = (CanonicalPath, Access)>) -> Vec<(CanonicalPath, AccessSet)> {
     let mut merged: Vec<(CanonicalPath, AccessSet)> = Vec::new();
     for (path, access) in all {
         match merged.iter_mut().find(|(p, _)| *p == path) {
@@ -215,6 +192,8 @@ pub(super) fn opened_beside(requested: &[RequestedAccess], home: &CanonicalPath)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mounts::Need;
+    use ironcurtain_policy::GrantKind;
 
     fn path(text: &str) -> CanonicalPath {
         CanonicalPath::assume_canonical(text).unwrap()
@@ -225,8 +204,68 @@ mod tests {
     }
 
     fn offered(requested: &[RequestedAccess], only_once: bool) -> Vec<Offer> {
+        offered_in(requested, None, only_once)
+    }
+
+    fn offered_in(requested: &[RequestedAccess], project: Option<&str>, only_once: bool) -> Vec<Offer> {
         let protected = [path("/home/u/.ssh"), path("/home/u/work/secret")];
-        offers("claude", requested, only_once, GrantLimits { home: &path("/home/u"), protected: &protected })
+        let project = project.map(path);
+        let grantable = Grantable { requested: requested.to_vec(), project, ..Grantable::default() };
+        offers("claude", &grantable, only_once, GrantLimits { home: &path("/home/u"), protected: &protected })
+    }
+
+    #[test]
+    fn a_project_is_offered_after_the_folder_to_read_and_to_change() {
+        let reads = |offers: Vec<Offer>| -> Vec<(Reach, String)> {
+            offers.into_iter().map(|offer| (offer.reach, offer.sentence)).collect()
+        };
+        let file = requested(Access::Read, "/home/u/app/src/main.rs", PathKind::File { bytes: 3 });
+        let got = reads(offered_in(std::slice::from_ref(&file), Some("/home/u/app"), false));
+        let expected = [
+            (Reach::Paths, "claude may read ~/app/src/main.rs".to_owned()),
+            (Reach::Folders, "claude may read everything in ~/app/src and below".to_owned()),
+            (Reach::ProjectToRead, "claude may read everything in the project ~/app and below".to_owned()),
+            (
+                Reach::ProjectToChange,
+                "claude may read and write everything in the project ~/app and below".to_owned(),
+            ),
+        ];
+        assert_eq!(got, expected);
+        let kinds = |of: &[RequestedAccess], project| -> Vec<Reach> {
+            offered_in(of, Some(project), false).into_iter().map(|offer| offer.reach).collect()
+        };
+        // Its own folder is the project already; a write is never answered by reading.
+        let top = requested(Access::Read, "/home/u/app/README.md", PathKind::File { bytes: 3 });
+        assert_eq!(kinds(&[top], "/home/u/app"), [Reach::Paths, Reach::Folders, Reach::ProjectToChange]);
+        let write = requested(Access::Write, "/home/u/app/src/new.rs", PathKind::Missing);
+        assert_eq!(kinds(&[write], "/home/u/app"), [Reach::Paths, Reach::Folders, Reach::ProjectToChange]);
+        // Never home, what is above it, or what holds something protected.
+        for root in ["/home/u", "/home", "/", "/home/u/work"] {
+            assert_eq!(kinds(std::slice::from_ref(&file), root), [Reach::Paths, Reach::Folders], "{root}");
+        }
+        assert_eq!(offered_in(&[file], Some("/home/u/app"), true).len(), 1);
+    }
+
+    #[test]
+    fn a_project_that_something_is_removed_from_is_never_for_always() {
+        let gone = requested(Access::Delete, "/home/u/app/src/old.rs", PathKind::File { bytes: 3 });
+        let offers = offered_in(std::slice::from_ref(&gone), Some("/home/u/app"), false);
+        assert_eq!(offers[2].reach, Reach::ProjectToChange);
+        assert_eq!(offers[2].lifetimes, [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour]);
+        let opened =
+            Grantable { requested: vec![gone], project: Some(path("/home/u/app")), ..Grantable::default() };
+        let all = AccessSet { read: true, write: true, delete: true };
+        let tree = |access| {
+            vec![Granted::Files(crate::grants::Files {
+                path: path("/home/u/app"),
+                kind: GrantKind::Tree,
+                access,
+            })]
+        };
+        assert_eq!(opened.opened_by(Reach::ProjectToChange), tree(all));
+        let read = AccessSet { read: true, ..AccessSet::default() };
+        assert_eq!(opened.opened_by(Reach::ProjectToRead), tree(read));
+        assert_eq!(Grantable::default().opened_by(Reach::ProjectToChange), vec![]);
     }
 
     #[test]
@@ -295,7 +334,8 @@ mod tests {
             session: Some("one".into()),
         };
         let give = |reach, lifetime| {
-            let opened = opened_by(reach, &both, &[]);
+            let grantable = Grantable { requested: both.to_vec(), ..Grantable::default() };
+            let opened = grantable.opened_by(reach);
             grants_of(opened, &subject, (lifetime, 1000), "question q", || Ok::<_, ()>("id".into())).unwrap()
         };
         let files = give(Reach::Paths, Lifetime::Hour);

@@ -9,7 +9,7 @@ use crate::mounts::Need;
 use ironcurtain_audit::Entry;
 use ironcurtain_egress::{Host, HostPort};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{AccessSet, GrantKind};
+use ironcurtain_policy::{AccessSet, GrantKind, ToolGrant, ToolUse};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
@@ -44,6 +44,8 @@ pub enum Granted {
     Files(Files),
     /// One port of one host.
     Host(HostPort),
+    /// A tool, with the values that mean something.
+    Tool(ToolUse),
 }
 
 /// Files that are granted.
@@ -63,6 +65,7 @@ impl Granted {
         match self {
             Self::Files(files) => entry.paths = vec![files.path.as_str().to_owned()],
             Self::Host(target) => entry.about_host(&target.host, target.port),
+            Self::Tool(tool) => entry.tool_name = Some(tool.tool().to_owned()),
         }
     }
 }
@@ -72,6 +75,7 @@ impl fmt::Display for Granted {
         match self {
             Self::Files(files) => f.write_str(files.path.as_str()),
             Self::Host(target) => write!(f, "{target}"),
+            Self::Tool(tool) => write!(f, "{tool}"),
         }
     }
 }
@@ -99,7 +103,7 @@ impl StandingGrant {
     pub fn files(&self) -> Option<&Files> {
         match &self.what {
             Granted::Files(files) => Some(files),
-            Granted::Host(_) => None,
+            Granted::Host(_) | Granted::Tool(_) => None,
         }
     }
 
@@ -107,7 +111,7 @@ impl StandingGrant {
     #[must_use]
     pub fn for_proxy(&self) -> Option<ironcurtain_egress::GrantedHost> {
         match &self.what {
-            Granted::Files(_) => None,
+            Granted::Files(_) | Granted::Tool(_) => None,
             Granted::Host(target) => {
                 Some(ironcurtain_egress::GrantedHost { id: self.id.clone(), target: target.clone() })
             }
@@ -123,6 +127,13 @@ impl StandingGrant {
             host @ (Host::Name(_) | Host::Address(_)) => host.to_string(),
         };
         Some(ironcurtain_policy::HostGrant { id: self.id.clone(), host, port: target.port })
+    }
+
+    /// The tool it allows, if it does, as judging needs it.
+    #[must_use]
+    pub fn for_tool(&self) -> Option<ToolGrant> {
+        let Granted::Tool(tool) = &self.what else { return None };
+        Some(ToolGrant { id: self.id.clone(), tool: tool.clone() })
     }
 
     /// As judging needs it, if it opens files.

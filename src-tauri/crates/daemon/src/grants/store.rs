@@ -1,6 +1,7 @@
 //! The database of standing grants. Grants of one session are not in it.
 
 mod schema;
+mod tool;
 
 pub use schema::StoreError;
 
@@ -64,11 +65,11 @@ impl Store {
                 let row = Columns::of(&g.what);
                 change.execute(
                     "INSERT INTO grants (id, client, client_name, server, kind, path, can_read, can_write, can_delete,
-                     host, port, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance)
-                     VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)",
+                     host, port, tool, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance)
+                     VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18)",
                     params![
                         g.id, g.subject.client, g.subject.client_name, g.subject.server, row.kind, row.path,
-                        row.access.read, row.access.write, row.access.delete, row.host, row.port,
+                        row.access.read, row.access.write, row.access.delete, row.host, row.port, row.tool,
                         signed(g.expires_ms), lifetime_name(g.lifetime), signed(Some(g.created_ms)),
                         signed(g.last_used_ms), signed(Some(g.uses)), g.provenance
                     ],
@@ -187,6 +188,7 @@ struct Columns {
     access: AccessSet,
     host: Option<String>,
     port: Option<u16>,
+    tool: Option<String>,
 }
 
 impl Columns {
@@ -201,6 +203,7 @@ impl Columns {
                 access: *access,
                 host: None,
                 port: None,
+                tool: None,
             },
             Granted::Host(target) => Self {
                 kind: "host",
@@ -208,6 +211,15 @@ impl Columns {
                 access: AccessSet::default(),
                 host: Some(target.host.to_string()),
                 port: Some(target.port),
+                tool: None,
+            },
+            Granted::Tool(tool) => Self {
+                kind: "tool",
+                path: None,
+                access: AccessSet::default(),
+                host: None,
+                port: None,
+                tool: Some(tool::written(tool)),
             },
         }
     }
@@ -235,6 +247,10 @@ fn granted(row: &Row<'_>) -> Result<Granted, String> {
             let host: String = row.get("host").map_err(problem)?;
             let port: u16 = row.get("port").map_err(problem)?;
             Ok(Granted::Host(HostPort { host: Host::parse(&host).map_err(|e| e.to_string())?, port }))
+        }
+        "tool" => {
+            let tool: String = row.get("tool").map_err(problem)?;
+            tool::read(&tool).map(Granted::Tool)
         }
         other => Err(format!("unknown kind `{other}`")),
     }

@@ -80,7 +80,7 @@ impl Session {
             resolver: self.resolver.clone(),
             grants: by.grants.iter().filter_map(StandingGrant::for_judging).collect(),
             hosts: by.grants.iter().filter_map(StandingGrant::for_gate).collect(),
-            tools: Vec::new(),
+            tools: by.grants.iter().filter_map(StandingGrant::for_tool).collect(),
             approved: approved.to_vec(),
             reach: by.reach,
         })

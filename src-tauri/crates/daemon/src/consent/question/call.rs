@@ -6,7 +6,8 @@
 
 use super::host_offer;
 use crate::consent::consequence::{CallEffects, ConsequenceLines, consequences};
-use crate::consent::offers::{RequestedAccess, THIS_CALL, call_sentence, offers, opened_beside};
+use crate::consent::grantable::Grantable;
+use crate::consent::offers::{THIS_CALL, call_sentence, offers, opened_beside, tool_offer};
 use crate::consent::preview::{Previewed, preview};
 use crate::consent::principal::{Principal, shown_client};
 use crate::consent::{Question, beyond, visible};
@@ -34,12 +35,10 @@ pub struct CallQuestion<'a> {
     pub tool: &'a str,
     /// The judge's word.
     pub escalation: &'a Escalation,
-    /// Each path that escalates.
-    pub requested: &'a [RequestedAccess],
+    /// The things that it is asked about, as they can be granted.
+    pub grantable: &'a Grantable,
     /// The things found at each of its paths.
     pub found: &'a FoundPaths,
-    /// Hosts that can be granted; none unless the call is asked about for nothing else.
-    pub hosts: &'a [ironcurtain_egress::HostPort],
     /// The limits of what may be granted.
     pub limits: GrantLimits<'a>,
     /// The time for which the question waits.
@@ -50,13 +49,15 @@ impl CallQuestion<'_> {
     /// The question, as the person sees it.
     #[must_use]
     pub fn build(self) -> Question {
-        let requested = self.requested;
+        let Grantable { requested, hosts, tool, .. } = self.grantable;
         let values = &self.escalation.values;
         let only_once =
             requested.len() != values.len() || values.iter().any(PendingApproval::is_about_a_start);
         let client = shown_client(&self.principal.client_view());
-        let mut offers = offers(&client.name, requested, only_once, self.limits);
-        offers.extend(host_offer(&client.name, &visible::line(&self.principal.server), self.hosts));
+        let server = visible::line(&self.principal.server);
+        let mut offers = offers(&client.name, self.grantable, only_once, self.limits);
+        offers.extend(host_offer(&client.name, &server, hosts));
+        offers.extend(tool.as_ref().map(|tool| tool_offer(&client.name, &server, tool)));
         let arguments = self.escalation.call.transport_arguments();
         // What is written elsewhere than to a file is told as any other argument is.
         let writes = self.escalation.call.values(Role::WritePath).next().is_some();
@@ -85,7 +86,7 @@ impl CallQuestion<'_> {
             also,
             id: self.id,
             session: self.principal.session.clone(),
-            server: visible::line(&self.principal.server),
+            server,
             server_command: visible::line(&self.principal.server_command),
             sandboxed: self.principal.sandboxed,
             tool: Some(visible::line(self.tool)),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Version of the tables, kept in SQLite's `user_version`.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 
 /// The time for which another program that holds the database is waited for.
 const BUSY: Duration = Duration::from_secs(1);
@@ -18,25 +18,35 @@ const BUSY: Duration = Duration::from_secs(1);
 const TABLES: &str = "
     CREATE TABLE grants (
         id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
-        kind TEXT NOT NULL CHECK (kind IN ('file', 'tree', 'host')),
+        kind TEXT NOT NULL CHECK (kind IN ('file', 'tree', 'host', 'tool')),
         path TEXT, can_read INTEGER NOT NULL, can_write INTEGER NOT NULL, can_delete INTEGER NOT NULL,
-        host TEXT, port INTEGER,
+        host TEXT, port INTEGER, tool TEXT,
         expires_ms INTEGER, lifetime TEXT NOT NULL, created_ms INTEGER NOT NULL,
         last_used_ms INTEGER, uses INTEGER NOT NULL, provenance TEXT NOT NULL,
         boot TEXT, ends_boot_ms INTEGER, left_ms INTEGER,
-        CHECK ((kind = 'host') = (host IS NOT NULL AND port IS NOT NULL AND path IS NULL))
+        CHECK ((kind = 'host') = (host IS NOT NULL AND port IS NOT NULL AND path IS NULL)),
+        CHECK ((kind = 'tool') = (tool IS NOT NULL AND path IS NULL))
     ) STRICT;
-    CREATE TABLE ended (id TEXT PRIMARY KEY, why TEXT NOT NULL, at_ms INTEGER NOT NULL) STRICT;
-    PRAGMA user_version = 3;";
+    CREATE TABLE IF NOT EXISTS ended (id TEXT PRIMARY KEY, why TEXT NOT NULL, at_ms INTEGER NOT NULL) STRICT;
+    PRAGMA user_version = 4;";
 
 /// Reads grants of version 1 in today's columns: there were paths only, with `tree` as a flag.
 const FROM_1: &str = "
     SELECT id, client, client_name, server, CASE tree WHEN 0 THEN 'file' ELSE 'tree' END AS kind,
-        path, can_read, can_write, can_delete, NULL AS host, NULL AS port, expires_ms, lifetime, created_ms,
-        last_used_ms, uses, provenance, NULL AS boot, NULL AS ends_boot_ms, NULL AS left_ms FROM";
+        path, can_read, can_write, can_delete, NULL AS host, NULL AS port, NULL AS tool, expires_ms, lifetime,
+        created_ms, last_used_ms, uses, provenance, NULL AS boot, NULL AS ends_boot_ms, NULL AS left_ms FROM";
 
-/// Reads grants of version 2 in today's columns: they ended by the wall clock alone.
-const FROM_2: &str = "SELECT *, NULL AS boot, NULL AS ends_boot_ms, NULL AS left_ms FROM";
+/// Reads grants of version 2 in today's columns: they ended by the wall clock alone, and there were no tools.
+const FROM_2: &str = "
+    SELECT id, client, client_name, server, kind, path, can_read, can_write, can_delete, host, port,
+        NULL AS tool, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance, NULL AS boot,
+        NULL AS ends_boot_ms, NULL AS left_ms FROM";
+
+/// Reads grants of version 3 in today's columns: there were no tools.
+const FROM_3: &str = "
+    SELECT id, client, client_name, server, kind, path, can_read, can_write, can_delete, host, port,
+        NULL AS tool, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance, boot,
+        ends_boot_ms, left_ms FROM";
 
 /// Why grants cannot be kept.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +101,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
         0 => connection.execute_batch(&format!("BEGIN; {TABLES} COMMIT;")).map_err(at)?,
         1 => connection.execute_batch(&change(FROM_1)).map_err(at)?,
         2 => connection.execute_batch(&change(FROM_2)).map_err(at)?,
+        3 => connection.execute_batch(&change(FROM_3)).map_err(at)?,
         VERSION => {}
         found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
     }
@@ -119,6 +130,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError
         // What is temporary is in memory, and found first.
         1 => connection.execute_batch(&view(FROM_1)).map_err(at)?,
         2 => connection.execute_batch(&view(FROM_2)).map_err(at)?,
+        3 => connection.execute_batch(&view(FROM_3)).map_err(at)?,
         VERSION => {}
         found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
     }
@@ -159,7 +171,8 @@ mod tests {
             host TEXT, port INTEGER,
             expires_ms INTEGER, lifetime TEXT NOT NULL, created_ms INTEGER NOT NULL,
             last_used_ms INTEGER, uses INTEGER NOT NULL, provenance TEXT NOT NULL,
-            CHECK ((kind = 'host') = (host IS NOT NULL AND port IS NOT NULL AND path IS NULL))
+            CHECK ((kind = 'host') = (host IS NOT NULL AND port IS NOT NULL AND path IS NULL)),
+        CHECK ((kind = 'tool') = (tool IS NOT NULL AND path IS NULL))
         ) STRICT;
         PRAGMA user_version = 2;
         INSERT INTO grants VALUES ('a', 'k', 'n', 's', 'tree', '/docs', 1, 0, 0, NULL, NULL, NULL, 'always', 5, 7, 2, 'q');
@@ -217,10 +230,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.db");
         let connection = open(&path).unwrap();
-        let half = "INSERT INTO grants VALUES ('a','k','n','s','host',NULL,0,0,0,'h',NULL,NULL,'always',1,NULL,0,'q',NULL,NULL,NULL)";
+        let half = "INSERT INTO grants VALUES ('a','k','n','s','host',NULL,0,0,0,'h',NULL,NULL,NULL,'always',1,NULL,0,'q',NULL,NULL,NULL)";
         assert!(connection.execute(half, []).unwrap_err().to_string().contains("CHECK"));
         connection.execute(&half.replace("'h',NULL", "'h',443"), []).unwrap();
-        connection.execute_batch("PRAGMA user_version = 4").unwrap();
-        assert!(matches!(open(&path), Err(StoreError::Newer { found: 4, .. })));
+        connection.execute_batch("PRAGMA user_version = 9").unwrap();
+        assert!(matches!(open(&path), Err(StoreError::Newer { found: 9, .. })));
     }
 }

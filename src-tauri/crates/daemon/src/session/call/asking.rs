@@ -4,14 +4,15 @@
 //!   between is a new question.
 
 use super::{Call, proceed};
-use crate::consent::{CallQuestion, Lifetime, Reach, opened_by};
+use crate::consent::{CallQuestion, Grantable, Lifetime, Reach};
 use crate::judging::InspectedCall;
 use crate::policy_snapshot::PolicySnapshot;
+use crate::resolve::project_around;
 use crate::session::Session;
 use crate::session::authorize::Judged;
 use crate::session::refusal::CallRefusal;
 use ironcurtain_audit::{Event, PolicyDecision};
-use ironcurtain_policy::{Escalation, PendingApproval, Verdict};
+use ironcurtain_policy::{Escalation, PendingApproval, ToolUse, Verdict};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -68,15 +69,19 @@ async fn question(
 ) -> Result<Vec<PendingApproval>, CallRefusal> {
     let exchange = session.services.exchange(&session.principal);
     let requested = inspected.paths.requested(&escalation.values, session.config.file_writes);
-    let hosts = session.grantable_hosts(escalation);
+    let grantable = Grantable {
+        project: project_around(requested.iter().map(|requested| &requested.path)),
+        hosts: session.grantable_hosts(escalation),
+        tool: ToolUse::of(&escalation.call),
+        requested,
+    };
     let question = CallQuestion {
         id: exchange.name()?,
         principal: &session.principal,
         tool: &call.tool.tool,
         escalation,
-        requested: &requested,
+        grantable: &grantable,
         found: &inspected.paths,
-        hosts: &hosts,
         limits: snapshot.limits(),
         deadline: session.services.config.question_deadline(),
     }
@@ -101,7 +106,7 @@ async fn question(
         return Ok(escalation.values.to_vec());
     }
     // From now on the grant speaks, for this call too: taken back, it allows nothing any more.
-    exchange.grant(&approval, opened_by(approval.offer.reach, &requested, &hosts)).await?;
+    exchange.grant(&approval, grantable.opened_by(approval.offer.reach)).await?;
     // That a host may be reached is no answer to a rule that asks about the call itself.
     Ok(if approval.offer.reach == Reach::Host { escalation.values.to_vec() } else { Vec::new() })
 }

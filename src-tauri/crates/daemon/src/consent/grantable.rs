@@ -1,0 +1,68 @@
+//! The things that a question can be answered for beyond its call, and the grants that an offer of them opens.
+//!
+//! - The offer and the grants come from the same value, so that nothing is opened that no offer names.
+
+use super::Reach;
+use super::offers::{folders, merged};
+use crate::grants::{Files, Granted};
+use crate::mounts::Need;
+use ironcurtain_egress::HostPort;
+use ironcurtain_paths::{CanonicalPath, PathKind};
+use ironcurtain_policy::{Access, AccessSet, GrantKind, ToolUse};
+
+/// One access that a call asks for and that needs the person's word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestedAccess {
+    /// The access that it needs.
+    pub access: Access,
+    /// The path that it accesses.
+    pub path: CanonicalPath,
+    /// The thing at that path.
+    pub target: PathKind,
+    /// The path that the kernel must show the server for it.
+    pub need: Option<Need>,
+}
+
+/// The things that a call is asked about, as far as each can be allowed for longer than the call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Grantable {
+    /// Each path that is asked about.
+    pub requested: Vec<RequestedAccess>,
+    /// The project around all of them.
+    pub project: Option<CanonicalPath>,
+    /// Hosts; none unless the call is asked about for nothing else.
+    pub hosts: Vec<HostPort>,
+    /// The use of the tool; nothing where the call names what is granted by itself.
+    pub tool: Option<ToolUse>,
+}
+
+impl Grantable {
+    /// The grants that an offer opens.
+    #[must_use]
+    pub fn opened_by(&self, reach: Reach) -> Vec<Granted> {
+        let files = |kind: GrantKind, paths: Vec<(CanonicalPath, AccessSet)>| {
+            let files = |(path, access)| Granted::Files(Files { path, kind, access });
+            paths.into_iter().map(files).collect()
+        };
+        let requested = &self.requested;
+        let project = |access: AccessSet| {
+            files(GrantKind::Tree, self.project.clone().map(|root| (root, access)).into_iter().collect())
+        };
+        match reach {
+            Reach::Paths => {
+                files(GrantKind::File, merged(requested.iter().map(|r| (r.path.clone(), r.access))))
+            }
+            Reach::Folders => files(GrantKind::Tree, folders(requested)),
+            Reach::ProjectToRead => project(AccessSet::only(Access::Read)),
+            Reach::ProjectToChange => project(self.project_access()),
+            Reach::Host => self.hosts.iter().cloned().map(Granted::Host).collect(),
+            Reach::Tool => self.tool.iter().cloned().map(Granted::Tool).collect(),
+        }
+    }
+
+    /// Whatever is asked for in the project, and with it reading and writing there.
+    pub(super) fn project_access(&self) -> AccessSet {
+        let both = AccessSet::only(Access::Read).with(Access::Write);
+        self.requested.iter().fold(both, |access, requested| access.with(requested.access))
+    }
+}

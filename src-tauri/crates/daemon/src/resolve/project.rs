@@ -1,0 +1,59 @@
+//! The project around a path: the folder of the repository that it lies in.
+//!
+//! - Blocking, and true for the moment it was found.
+
+use ironcurtain_paths::CanonicalPath;
+
+/// The names by which version control marks the folder of a repository.
+const MARKS: [&str; 3] = [".git", ".jj", ".hg"];
+
+/// The project around all of these paths: the nearest folder that is or holds each of them and that version control marks.
+/// Nothing, where one lies in none or in another one.
+#[must_use]
+pub fn project_around<'a>(mut paths: impl Iterator<Item = &'a CanonicalPath>) -> Option<CanonicalPath> {
+    let first = nearest(paths.next()?)?;
+    paths.all(|path| nearest(path).as_ref() == Some(&first)).then_some(first)
+}
+
+fn nearest(path: &CanonicalPath) -> Option<CanonicalPath> {
+    let is_marked = |folder: &CanonicalPath| MARKS.iter().any(|mark| folder.as_path().join(mark).exists());
+    let mut folder = Some(path.clone());
+    while let Some(here) = folder {
+        if is_marked(&here) {
+            return Some(here);
+        }
+        folder = here.parent();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_is_the_nearest_marked_folder_around_every_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let at = |name: &str| CanonicalPath::assume_canonical(base.join(name).to_str().unwrap()).unwrap();
+        for (project, mark) in [("app", ".git"), ("app/vendor/lib", ".hg"), ("other", ".jj")] {
+            std::fs::create_dir_all(base.join(project).join(mark)).unwrap();
+        }
+        // A worktree has a file there.
+        std::fs::create_dir(base.join("tree")).unwrap();
+        std::fs::write(base.join("tree/.git"), "gitdir: /x").unwrap();
+        let around = |names: &[&str]| {
+            let paths: Vec<CanonicalPath> = names.iter().map(|name| at(name)).collect();
+            project_around(paths.iter())
+        };
+        assert_eq!(around(&["app/src/new/main.rs"]), Some(at("app")));
+        assert_eq!(around(&["app"]), Some(at("app")));
+        assert_eq!(around(&["app/vendor/lib/a.c"]), Some(at("app/vendor/lib")));
+        assert_eq!(around(&["tree/a"]), Some(at("tree")));
+        assert_eq!(around(&["app/a", "app/src/b"]), Some(at("app")));
+        assert_eq!(around(&["app/a", "other/b"]), None);
+        assert_eq!(around(&["app/a", "app/vendor/lib/b"]), None);
+        assert_eq!(around(&["loose/a"]), None);
+        assert_eq!(around(&[]), None);
+    }
+}

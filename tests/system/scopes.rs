@@ -1,0 +1,107 @@
+//! Answers that fit the work: a project, and a tool with what it is bound to.
+
+use crate::consent::Next;
+use crate::hostile;
+use crate::world::World;
+use ironcurtain_daemon::consent::{Lifetime, Reach};
+use serde_json::{Value, json};
+
+/// A world whose server acts on repositories at GitHub, each tool of it.
+fn tracker() -> World {
+    World::with(|prepared| {
+        hostile::install_contained(prepared, &json!({ "network": { "allowedDomains": ["api.github.com"] } }));
+        let args = json!({ "owner": ["github-owner"], "repo": ["github-repo"], "title": ["none"] });
+        let tool = |name: &str| json!({ "toolName": name, "serverName": "hostile", "args": args });
+        let tools = [tool("create_issue"), tool("delete_issue"), tool("run_workflow")];
+        let annotations = json!({ "servers": { "hostile": { "tools": tools } } });
+        let policy = prepared.home.policy();
+        std::fs::write(policy.join("tool-annotations.json"), annotations.to_string()).unwrap();
+        std::fs::remove_file(policy.join("compiled-policy.json")).unwrap();
+    })
+}
+
+fn issue(repo: &str, title: &str) -> Value {
+    json!({ "owner": "acme", "repo": repo, "title": title })
+}
+
+#[test]
+fn a_tool_that_is_allowed_for_longer_is_not_asked_about_for_its_repository_until_it_is_taken_back() {
+    let mut world = tracker();
+    let mut client = world.connect("hostile");
+    world.person.will(Next::Allow(Reach::Tool, Lifetime::Always));
+    client.call("create_issue", issue("app", "one")).ok();
+    assert_eq!(world.person.asked().len(), 1);
+    let grants = world.grants();
+    let [grant] = grants.as_slice() else { panic!("{grants:?}") };
+    assert_eq!((grant.kind.as_str(), grant.path.as_str()), ("tool", "create_issue in acme/app"));
+    assert_eq!(grant.access, ["use"]);
+    client.call("create_issue", issue("app", "two")).ok();
+    client.call("create_issue", issue("App", "three")).ok();
+    assert_eq!(world.person.asked().len(), 0);
+    for (tool, repo) in [("create_issue", "other"), ("delete_issue", "app")] {
+        client.call(tool, issue(repo, "x")).refused("the user denied this call");
+        assert_eq!(world.person.asked().len(), 1, "{tool} {repo}");
+    }
+    client.hang_up();
+    world.restart();
+    let mut client = world.connect("hostile");
+    client.call("create_issue", issue("app", "four")).ok();
+    assert_eq!(world.person.asked().len(), 0);
+    world.revoke_only_grant();
+    client.call("create_issue", issue("app", "five")).refused("the user denied this call");
+    assert_eq!(world.person.asked().len(), 1);
+}
+
+#[test]
+fn what_takes_away_or_runs_is_allowed_for_a_time_and_never_for_always() {
+    let world = tracker();
+    let mut client = world.connect("hostile");
+    for tool in ["delete_issue", "run_workflow"] {
+        world.person.will(Next::Allow(Reach::Tool, Lifetime::Always));
+        // What was not offered is no answer.
+        client.call(tool, issue("app", "x")).refused("the question was closed without an answer");
+        assert_eq!(world.grants(), [], "{tool}");
+        world.person.will(Next::Allow(Reach::Tool, Lifetime::Session));
+        // The server has no such tool, which is for it to say.
+        client.call(tool, issue("app", "x")).refused("no tool");
+        world.revoke_only_grant();
+    }
+}
+
+#[test]
+fn a_project_is_opened_as_a_whole_and_nothing_beside_it() {
+    let world = World::new();
+    let inside = [world.file("app/src/a.rs", "a"), world.file("app/docs/b.md", "b")];
+    world.file("app/.git/HEAD", "ref: refs/heads/main");
+    let beside = world.file("app2/secret.txt", "s");
+    let mut client = world.connect("filesystem");
+    world.person.will(Next::Allow(Reach::ProjectToRead, Lifetime::Session));
+    client.read(&inside[0]).ok();
+    client.read(&inside[1]).ok();
+    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.grants()[0].path, world.path("app").display().to_string());
+    // To read is not to write.
+    client.write(&inside[1], "c").refused("the user denied this call");
+    assert_eq!(world.person.asked().len(), 1);
+    world.person.will(Next::Allow(Reach::ProjectToChange, Lifetime::Session));
+    client.write(&inside[1], "c").ok();
+    client.write(&world.path("app/new/d.md").parent().unwrap().with_extension("md"), "d").ok();
+    client.read(&inside[0]).ok();
+    assert_eq!(world.person.asked().len(), 1);
+    for path in [&beside, &world.file("loose.txt", "l")] {
+        client.read(path).refused("the user denied this call");
+        assert_eq!(world.person.asked().len(), 1);
+    }
+}
+
+#[test]
+fn home_is_no_project_even_if_it_is_a_repository() {
+    let world = World::new();
+    let file = world.file("docs/a.txt", "a");
+    world.file(".git/HEAD", "ref: refs/heads/main");
+    let mut client = world.connect("filesystem");
+    client.read(&file).refused("the user denied this call");
+    let asked = world.person.asked();
+    let reaches: Vec<Reach> = asked[0].offers.iter().map(|offer| offer.reach).collect();
+    assert_eq!(reaches, [Reach::Paths, Reach::Folders]);
+}
