@@ -91,5 +91,5 @@ fn refusal(world: &World, server: &str) -> String {
 }
 
 fn tell(world: &World, client: &mut Client, tool: &str, arguments: Value) -> String {
-    crate::servers::allowed(world, client, tool, arguments).ok().to_owned()
+    crate::servers::free(world, client, tool, arguments).ok().to_owned()
 }

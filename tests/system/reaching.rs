@@ -93,3 +93,37 @@ fn what_is_open_for_one_call_makes_the_others_asked_about() {
         asks(&world, &mut client) == 0
     });
 }
+
+#[test]
+fn a_yes_that_could_not_work_is_not_asked_for_and_the_entry_that_would_help_is_named() {
+    let fetches = |sandbox: Value| {
+        World::with(move |prepared| {
+            hostile::install_contained(prepared, &sandbox);
+            let tool =
+                json!({ "toolName": "now", "serverName": "hostile", "args": { "url": ["fetch-url"] } });
+            let annotations = json!({ "servers": { "hostile": { "tools": [tool] } } });
+            let policy = prepared.home.policy();
+            std::fs::write(policy.join("tool-annotations.json"), annotations.to_string()).unwrap();
+            std::fs::remove_file(policy.join("compiled-policy.json")).unwrap();
+        })
+    };
+    let address = json!({ "url": "https://docs.example.org/a" });
+    for shut in [json!({}), json!({ "network": false }), json!({ "network": { "allowedDomains": [] } })] {
+        let world = fetches(shut);
+        let outcome = world.connect("hostile").call("now", address.clone());
+        let help = r#"write `"network": { "allowedDomains": ["docs.example.org"] }` into `sandbox`"#;
+        assert!(outcome.refused("the server `hostile` has no network").contains(help), "{}", outcome.text);
+        assert_eq!(world.person.asked().len(), 0);
+        assert!(world.log().contains(r#""rule":"no-network""#));
+    }
+    // What could work is asked about, and so is an address that needs no network.
+    for open in [json!({ "network": { "allowedDomains": [], "askUnknown": true } }), json!(false)] {
+        let world = fetches(open);
+        world.connect("hostile").call("now", address.clone()).refused("the user denied this call");
+        assert_eq!(world.person.asked().len(), 1);
+    }
+    let world = fetches(json!({}));
+    let data = json!({ "url": "data:text/plain,a" });
+    world.connect("hostile").call("now", data).refused("the user denied this call");
+    assert_eq!(world.person.asked().len(), 1);
+}

@@ -24,11 +24,12 @@ fn it_compresses_what_it_is_given_and_fetches_nothing() {
     let mut client = world.connect("everything");
     let zipped = json!({ "name": "a.gz", "data": DATA, "outputType": "resource" });
     allowed(&world, &mut client, "gzip-file-as-resource", zipped).ok();
-    // Allowed by the person, and there is no network all the same.
+    // No yes could give it a network, so nobody is asked.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/a", listener.local_addr().unwrap());
     let fetched = json!({ "name": "a.gz", "data": address, "outputType": "resource" });
-    allowed(&world, &mut client, "gzip-file-as-resource", fetched).refused("fetch failed");
+    client.call("gzip-file-as-resource", fetched).refused("the server `everything` has no network");
+    assert_eq!(world.person.asked().len(), 0);
     listener.set_nonblocking(true).unwrap();
     assert!(listener.accept().is_err(), "the server reached the host's network");
 }

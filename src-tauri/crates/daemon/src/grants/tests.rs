@@ -6,7 +6,7 @@ use crate::clock::{Moment, now_ms};
 use ironcurtain_audit::{Event, LOG_NAME};
 use ironcurtain_egress::HostPort;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{AccessSet, GrantKind};
+use ironcurtain_policy::{AccessSet, BoundValue, GrantKind, Role, ToolGrant, ToolUse};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::SeqCst;
@@ -381,4 +381,24 @@ async fn a_machine_that_is_started_anew_with_its_clock_set_back_prolongs_nothing
     assert!(grants.hold(&["q".into()]));
     hands.pass(MINUTE);
     assert!(!grants.hold(&["q".into()]));
+}
+
+#[tokio::test]
+async fn a_tool_is_granted_like_files_are() {
+    let place = Place::new();
+    let owner =
+        BoundValue { argument: "owner".to_owned(), role: Role::GithubOwner, value: "provos".to_owned() };
+    let tool = ToolUse::new("create_issue".to_owned(), vec![owner]);
+    let granted = StandingGrant { what: Granted::Tool(tool.clone()), ..grant("t", Lifetime::Always, None) };
+    let grants = place.open();
+    give(&grants, std::slice::from_ref(&granted)).await;
+    grants.close().await;
+    let grants = place.open();
+    assert_eq!(grants.now().grants, std::slice::from_ref(&granted));
+    assert_eq!(granted.for_tool(), Some(ToolGrant { id: "t".to_owned(), tool }));
+    assert_eq!((granted.for_judging(), granted.for_proxy(), granted.for_gate()), (None, None, None));
+    assert_eq!(granted.what.to_string(), "create_issue in provos");
+    assert_eq!(grants.take_back("t").unwrap().stored().await, Stored::Whole);
+    grants.close().await;
+    assert_eq!(ids(&place.open()), [""; 0]);
 }

@@ -1,6 +1,7 @@
 //! Hosts that a call names: which a person can grant, and what is open for the call alone.
 
 use super::Session;
+use crate::config::NetworkSettings;
 use crate::network::HostLease;
 use crate::wire::Id;
 use ironcurtain_egress::HostPort;
@@ -19,6 +20,14 @@ impl Session {
             escalation.values.iter().map(host).collect::<Option<_>>().unwrap_or_default();
         hosts.dedup();
         hosts
+    }
+
+    /// The first host that a call would fetch from and that no yes could let it reach: its sandbox has no network at all.
+    pub(super) fn out_of_reach(&self, escalation: &Escalation) -> Option<HostPort> {
+        let settings = self.config.sandbox.settings().filter(|_| self.sandboxed)?;
+        let is_shut = settings.network.as_ref().is_none_or(NetworkSettings::is_closed);
+        let fetched = escalation.values.iter().filter(|asked| asked.role == Some(Role::FetchUrl));
+        fetched.filter(|_| is_shut).find_map(target)
     }
 
     /// Opens what the person said yes to for a call, for as long as that is under way.

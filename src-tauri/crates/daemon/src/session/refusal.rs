@@ -3,6 +3,7 @@
 use crate::consent::{ExchangeError, NotApproved};
 use crate::server::ServerError;
 use ironcurtain_audit::AuditError;
+use ironcurtain_egress::HostPort;
 use ironcurtain_policy::Denial;
 use rmcp::model::ContentBlock;
 use serde_json::{Value, json};
@@ -19,6 +20,16 @@ pub(super) enum CallRefusal {
     /// The policy denies it.
     #[error("{} (rule `{}`). Asking again will not change this.", .0.reason, .0.rule)]
     Denied(Denial),
+    /// It would fetch from a host that its server has no way to, so that nobody is asked.
+    #[error(
+        "the server `{server}` has no network, so nobody was asked about `{host}`. To let it reach that, write `\"network\": {{ \"allowedDomains\": [\"{}\"] }}` into `sandbox` of its entry in `mcp-servers.json`.", .host.host
+    )]
+    NoNetwork {
+        /// The server.
+        server: String,
+        /// The first of the hosts.
+        host: HostPort,
+    },
     /// Nobody said yes.
     #[error("{}", said(.0))]
     NotApproved(NotApproved),
@@ -66,6 +77,7 @@ impl CallRefusal {
     fn text(&self) -> String {
         match self {
             Self::Denied(_)
+            | Self::NoNetwork { .. }
             | Self::NotApproved(_)
             | Self::Exchange(_)
             | Self::Audit(_)

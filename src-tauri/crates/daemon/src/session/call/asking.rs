@@ -67,6 +67,9 @@ async fn question(
     call: &Call,
     Escalated { escalation, inspected, snapshot }: &Escalated,
 ) -> Result<Vec<PendingApproval>, CallRefusal> {
+    if let Some(host) = session.out_of_reach(escalation) {
+        return Err(session.deny_out_of_reach(call, inspected, host, snapshot).await);
+    }
     let exchange = session.services.exchange(&session.principal);
     let requested = inspected.paths.requested(&escalation.values, session.config.file_writes);
     let grantable = Grantable {

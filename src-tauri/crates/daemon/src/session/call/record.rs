@@ -7,6 +7,7 @@ use crate::session::Session;
 use crate::session::refusal::CallRefusal;
 use crate::wire::result_line;
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision, redacted};
+use ironcurtain_egress::HostPort;
 use ironcurtain_policy::{AllowedBy, Denial, DeniedBy};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -31,6 +32,25 @@ impl Session {
         self.note_violation(call, inspected).await;
         self.refuse(call, &CallRefusal::Denied(denial));
         self.services.changed();
+    }
+
+    /// Puts on record that nobody is asked, since no yes could let the server reach that host.
+    pub(super) async fn deny_out_of_reach(
+        &self,
+        call: &Call,
+        inspected: &InspectedCall,
+        host: HostPort,
+        snapshot: &PolicySnapshot,
+    ) -> CallRefusal {
+        self.counts.denied.fetch_add(1, Ordering::Relaxed);
+        let refusal = CallRefusal::NoNetwork { server: self.config.name.clone(), host };
+        let mut entry = self.about(call, inspected, Event::Decision, "denied");
+        entry.policy_decision =
+            Some(PolicyDecision::deny(DecidedBy::Network, "no-network", &refusal.to_string()));
+        entry.policy_hash = Some(snapshot.hash.clone());
+        self.record(entry).await;
+        self.services.changed();
+        refusal
     }
 
     /// Answers with a tool result that says why not.
