@@ -171,8 +171,7 @@ mod tests {
             host TEXT, port INTEGER,
             expires_ms INTEGER, lifetime TEXT NOT NULL, created_ms INTEGER NOT NULL,
             last_used_ms INTEGER, uses INTEGER NOT NULL, provenance TEXT NOT NULL,
-            CHECK ((kind = 'host') = (host IS NOT NULL AND port IS NOT NULL AND path IS NULL)),
-        CHECK ((kind = 'tool') = (tool IS NOT NULL AND path IS NULL))
+            CHECK ((kind = 'host') = (host IS NOT NULL AND port IS NOT NULL AND path IS NULL))
         ) STRICT;
         PRAGMA user_version = 2;
         INSERT INTO grants VALUES ('a', 'k', 'n', 's', 'tree', '/docs', 1, 0, 0, NULL, NULL, NULL, 'always', 5, 7, 2, 'q');
