@@ -105,6 +105,13 @@ impl Audit {
         (owned.writer.written().clone(), stands)
     }
 
+    /// Makes all that is written survive a power cut, and known as the newest: for an end in order.
+    pub async fn settle(&self) {
+        let shared = self.0.clone();
+        // Where the task cannot be run, the newest that is known is a little older.
+        let _ = tokio::task::spawn_blocking(move || shared.sync()).await;
+    }
+
     /// The place where it is kept.
     #[must_use]
     pub fn keeping(&self) -> Keeping {

@@ -62,6 +62,7 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
     {
         tracing::error!(%problem, "the end is not on record");
     }
+    state.services.audit.settle().await;
     // Whoever is still connected sees by the connection's end that another one can start.
     drop(locks);
     state.services.shutdown.ended.cancel();
