@@ -105,6 +105,7 @@ impl Made {
             Request::VerifyAudit => {
                 Reply::Audit(AuditCheckView { intact: true, entries: 1_482, problem: None })
             }
+            Request::Metrics => Reply::Metrics(String::new()),
             Request::Shutdown => {
                 println!("shutdown");
                 self.ended.send_replace(true);

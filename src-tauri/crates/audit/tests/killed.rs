@@ -1,5 +1,4 @@
 //! A log whose writer is killed at any instant, also while it begins another file: what was said to be written is there.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use ironcurtain_audit::{Audit, Entry, Event, Keeping, check_known};
 use std::io::{BufRead, BufReader, Write};

@@ -77,8 +77,8 @@ fn change_as_json(change: &DecisionChange) -> Value {
         "server": change.server, "tool": change.tool, "arguments": change.arguments,
         "old": side(&change.old), "new": side(&change.new), "probes": change.probes,
     });
-    if change.reaches_nothing {
-        told["serverReaches"] = json!("nothing");
+    if let Some(told) = told.as_object_mut().filter(|_| change.reaches_nothing) {
+        told.insert("serverReaches".to_owned(), json!("nothing"));
     }
     told
 }
