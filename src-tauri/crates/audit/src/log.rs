@@ -97,12 +97,13 @@ impl Audit {
 
     /// The record so far, and whether the log is still the one that it was written to.
     pub fn standing(&self) -> (Written, Result<(), AuditError>) {
-        let mut owned = lock(&self.0.owned);
-        let stands = owned.writer.stands();
-        if let Err(problem) = &stands {
-            (owned.trouble)(Some(every_call_is_denied(problem)));
-        }
-        (owned.writer.written().clone(), stands)
+        self.0.with_owned(|owned| {
+            let stands = owned.writer.stands();
+            if let Err(problem) = &stands {
+                (owned.trouble)(Some(every_call_is_denied(problem)));
+            }
+            (owned.writer.written().clone(), stands)
+        })
     }
 
     /// Makes all that is written survive a power cut, and known as the newest: for an end in order.
@@ -115,11 +116,18 @@ impl Audit {
     /// The place where it is kept.
     #[must_use]
     pub fn keeping(&self) -> Keeping {
-        lock(&self.0.owned).writer.keeping().clone()
+        self.0.with_owned(|owned| owned.writer.keeping().clone())
     }
 }
 
 impl Shared {
+    /// Does something with the writer, and then what others left to whoever had it: no entry waits for the next one.
+    fn with_owned<T>(&self, with: impl FnOnce(&mut Owned) -> T) -> T {
+        let done = with(&mut lock(&self.owned));
+        self.write_waiting();
+        done
+    }
+
     fn write_waiting(&self) {
         while !lock(&self.waiting).is_empty() {
             let mut owned = match self.owned.try_lock() {
@@ -175,11 +183,10 @@ impl Shared {
 
     /// Makes what was written so far survive a power cut; then it is what is known as the newest.
     fn sync(&self) {
-        let (files, written, head) = {
-            let mut owned = lock(&self.owned);
+        let (files, written, head) = self.with_owned(|owned| {
             owned.clean = true;
             (owned.writer.unsynced(), owned.writer.written().clone(), owned.writer.keeping().head.clone())
-        };
+        });
         if let (Ok(()), Some(head)) = (durable(files), head) {
             // A full disk is told with the next entry; what is known stays older than the log.
             let _ = head::write(&head, &written);
@@ -213,7 +220,7 @@ async fn flush(log: Weak<Shared>, unsynced: Arc<Notify>) {
         indexed_at = if index { Some(Instant::now()) } else { indexed_at };
         let sync = move || {
             log.sync();
-            let dir = lock(&log.owned).writer.keeping().dir.clone();
+            let dir = log.with_owned(|owned| owned.writer.keeping().dir.clone());
             // Whoever searches brings it up to date as well, or does without.
             drop(log);
             index.then(|| search::catch_up(&dir))
