@@ -11,6 +11,7 @@
 mod annotating;
 mod answers;
 mod client;
+mod comparing;
 mod consent;
 mod contained;
 mod ending;

@@ -24,7 +24,7 @@ pub fn world(id: &str) -> World {
     World::with(|prepared| install(prepared, id))
 }
 
-fn install(prepared: &Prepared, id: &str) {
+pub fn install(prepared: &Prepared, id: &str) {
     add_from(&prepared.home, id, &Catalog::shipped().unwrap());
 }
 

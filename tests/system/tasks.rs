@@ -31,7 +31,12 @@ fn allowed(world: &World, secret: &Path) -> Client {
 
 #[test]
 fn a_task_is_asked_about_like_a_call_and_its_result_passes() {
-    let world = servers::world("everything");
+    let world = World::with(|prepared| {
+        servers::install(prepared, "everything");
+        let rule = json!({ "name": "ask", "description": "ask", "principle": "ask", "if": {}, "then": "escalate", "reason": "ask" });
+        let policy = json!({ "schemaVersion": 1, "rules": [rule] }).to_string();
+        std::fs::write(prepared.home.policy().join("compiled-policy.json"), policy).unwrap();
+    });
     let mut client = world.connect("everything");
     let arguments = json!({ "topic": "curtains" });
     let refused = begin(&mut client, "simulate-research-query", &arguments);

@@ -1,0 +1,90 @@
+//! The reference "everything" server, alone and through the shim: what differs stands in `docs/architecture.md`, and nothing
+//! else does.
+
+mod peer;
+mod script;
+
+use crate::consent::Next;
+use crate::place::Prepared;
+use crate::reference;
+use crate::servers;
+use crate::world::World;
+use ironcurtain_daemon::consent::{Lifetime, Reach};
+use peer::Peer;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+/// Where the differences stand.
+const HEADING: &str = "## What differs through the shim";
+
+/// The addresses that a person is asked about.
+const QUESTIONS: usize = 4;
+
+#[test]
+fn what_differs_through_the_shim_is_what_the_documentation_says() {
+    let world = World::with(|prepared| {
+        servers::install(prepared, "everything");
+        allow_all(prepared);
+    });
+    for _ in 0..QUESTIONS {
+        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    }
+    let direct =
+        std::thread::spawn(|| run(&mut Command::new("node").arg(reference::script("server-everything"))));
+    let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
+    let through = run(shim.args(["--server", "everything"]).env("IRONCURTAIN_HOME", world.ours()));
+    let direct = direct.join().unwrap();
+    let steps: BTreeSet<&String> = direct.keys().chain(through.keys()).collect();
+    let differs = |step: &&String| direct.get(*step) != through.get(*step);
+    let different: BTreeSet<&str> = steps.iter().copied().filter(differs).map(String::as_str).collect();
+    let documented = documented();
+    let documented: BTreeSet<&str> = documented.iter().map(String::as_str).collect();
+    for step in different.symmetric_difference(&documented) {
+        eprintln!("{step}\n  alone:   {}\n  through: {}", show(direct.get(*step)), show(through.get(*step)));
+    }
+    assert_eq!(different, documented, "the differences are not those of `docs/architecture.md`");
+    assert!(steps.len() - different.len() > 60, "{} of {} steps differ", different.len(), steps.len());
+    assert!(world.audit().intact);
+}
+
+fn show(value: Option<&Value>) -> String {
+    value.map_or_else(|| "nothing".to_owned(), Value::to_string)
+}
+
+fn run(command: &mut Command) -> BTreeMap<String, Value> {
+    let mut peer = Peer::start(command);
+    script::act(&mut peer);
+    peer.steps()
+}
+
+/// A policy that lets every call of the server pass, so that calls are compared and not refusals.
+fn allow_all(prepared: &Prepared) {
+    let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
+    let rules =
+        [rule("all", json!({ "server": ["everything"] }), "allow"), rule("ask", json!({}), "escalate")];
+    let policy = json!({ "schemaVersion": 1, "rules": rules }).to_string();
+    std::fs::write(prepared.home.policy().join("compiled-policy.json"), policy).unwrap();
+}
+
+/// The steps in the table of the documentation: each row begins with their names.
+fn documented() -> Vec<String> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/architecture.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, section) = page.split_once(HEADING).expect("the documentation has a list of differences");
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('|'));
+    let names = |row: &str| {
+        row.split('`')
+            .map(str::trim)
+            .filter(|name| !name.is_empty() && *name != ",")
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    rows.flat_map(|(row, reason)| {
+        assert!(reason.trim().len() > 20, "a difference without a reason: {row}");
+        names(row)
+    })
+    .collect()
+}
