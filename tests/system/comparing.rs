@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-/// Where the differences stand.
+/// The section with the list of differences.
 const HEADING: &str = "## What differs through the shim";
 
 /// The addresses that a person is asked about.
@@ -31,8 +31,7 @@ fn what_differs_through_the_shim_is_what_the_documentation_says() {
     for _ in 0..QUESTIONS {
         world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
     }
-    let direct =
-        std::thread::spawn(|| run(&mut Command::new("node").arg(reference::script("server-everything"))));
+    let direct = std::thread::spawn(|| run(Command::new("node").arg(reference::script("server-everything"))));
     let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
     let through = run(shim.args(["--server", "everything"]).env("IRONCURTAIN_HOME", world.ours()));
     let direct = direct.join().unwrap();

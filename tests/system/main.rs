@@ -40,6 +40,7 @@ mod remotes;
 mod revoking;
 mod scopes;
 mod scripted;
+mod sdk;
 mod servers;
 mod sessions;
 mod standing;

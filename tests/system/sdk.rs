@@ -1,0 +1,27 @@
+//! The client of a real SDK, which asks for the revision without a handshake first.
+
+use crate::world::{World, installed};
+use std::path::Path;
+use std::process::Command;
+
+fn says(world: &World, server: &str) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/sdk.py");
+    let said = Command::new("python3")
+        .arg(script)
+        .arg(world.programs.join("ironcurtain-shim"))
+        .arg(server)
+        .env("PYTHONPATH", installed("pypi"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("IRONCURTAIN_HOME", world.ours())
+        .output()
+        .unwrap();
+    String::from_utf8(said.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_client_that_looks_for_the_newest_revision_is_served_or_told_why_not() {
+    let world = World::new();
+    assert_eq!(says(&world, "filesystem"), "2025-11-25 14");
+    let told = says(&world, "nobody");
+    assert!(told.starts_with("IronCurtain: no server is named `nobody`; there is `filesystem`: "), "{told}");
+}
