@@ -4,6 +4,7 @@ mod bounds;
 mod circles;
 mod doc_lines;
 mod documentation;
+mod error_types;
 mod layers;
 mod tidy;
 mod tree;
@@ -39,10 +40,11 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     let fuzz = ["check", "--manifest-path", fuzz::MANIFEST, "--target-dir", "target/fuzz"];
     let fuzz = std::thread::spawn(move || cargo::command(&fuzz).output());
     let fuzz = RefCell::new(Some(fuzz));
-    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 11] = [
+    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 12] = [
         ("Tidiness", &tidy::check),
         ("Imports", &imports),
         ("Names of types", &type_names),
+        ("Types of errors", &error_types),
         ("Pages", &documentation::check),
         ("Bounds in pages", &bounds::check),
         ("Lines of documentation", &doc_lines::check),
@@ -92,6 +94,10 @@ fn type_names() -> anyhow::Result<()> {
     type_names::check(&workspace::trees(&workspace::packages()?)?)
 }
 
+fn error_types() -> anyhow::Result<()> {
+    error_types::check(&workspace::trees(&workspace::packages()?)?)
+}
+
 /// Licences, sources and known flaws of what we depend on, where the tool for it is installed.
 fn dependencies() -> anyhow::Result<()> {
     if !process::exists("cargo-deny") {
@@ -126,6 +132,13 @@ mod tests {
     #[test]
     fn pages_are_in_order_in_this_checkout() {
         if let Err(problem) = super::documentation::check() {
+            panic!("{problem:#}");
+        }
+    }
+
+    #[test]
+    fn types_of_errors_are_in_order_in_this_checkout() {
+        if let Err(problem) = super::error_types() {
             panic!("{problem:#}");
         }
     }

@@ -5,15 +5,17 @@ mod tool;
 
 pub use schema::StoreError;
 
+use self::tool::StoredToolError;
 use super::ending::{Ended, Why};
 use super::table::whole_time;
 use super::uses::Uses;
 use super::{Files, GrantSubject, Granted, Lifetime, StandingGrant};
 use crate::clock::Clock;
-use ironcurtain_egress::{Host, HostPort};
-use ironcurtain_paths::CanonicalPath;
+use ironcurtain_egress::{Host, HostError, HostPort};
+use ironcurtain_paths::{CanonicalPath, NotCanonicalError};
 use ironcurtain_policy::{AccessSet, GrantKind};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use std::num::TryFromIntError;
 use std::path::{Path, PathBuf};
 
 /// The number of ended grants whose fate is kept.
@@ -48,7 +50,7 @@ impl Store {
             match row.map_err(|e| self.failed(e))? {
                 Ok(grant) => grants.push(grant),
                 Err(problem) => {
-                    tracing::error!(problem, "a grant in the database is not understood and does not apply")
+                    tracing::error!(%problem, "a grant in the database is not understood and does not apply")
                 }
             }
         }
@@ -225,18 +227,43 @@ impl Columns {
     }
 }
 
-fn granted(row: &Row<'_>) -> Result<Granted, String> {
-    let problem = |e: rusqlite::Error| e.to_string();
-    let kind: String = row.get("kind").map_err(problem)?;
-    let files = |kind: GrantKind| -> Result<Granted, String> {
-        let path: String = row.get("path").map_err(problem)?;
+/// Why a row of the table is no grant.
+#[derive(Debug, thiserror::Error)]
+enum RowError {
+    /// A column is missing, or of another type.
+    #[error(transparent)]
+    Column(#[from] rusqlite::Error),
+    /// It is about nothing that is known.
+    #[error("unknown kind `{0}`")]
+    Kind(String),
+    /// It lives as nothing that is known does.
+    #[error("unknown lifetime `{0}`")]
+    Lifetime(String),
+    /// What it says of a tool is not understood.
+    #[error(transparent)]
+    Tool(#[from] StoredToolError),
+    /// Its path is none.
+    #[error(transparent)]
+    Path(#[from] NotCanonicalError),
+    /// Its host is none.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A time or a count is negative.
+    #[error(transparent)]
+    Number(#[from] TryFromIntError),
+}
+
+fn granted(row: &Row<'_>) -> Result<Granted, RowError> {
+    let kind: String = row.get("kind")?;
+    let files = |kind: GrantKind| -> Result<Granted, RowError> {
+        let path: String = row.get("path")?;
         Ok(Granted::Files(Files {
-            path: CanonicalPath::assume_canonical(&path).map_err(|e| e.to_string())?,
+            path: CanonicalPath::assume_canonical(&path)?,
             kind,
             access: AccessSet {
-                read: row.get("can_read").map_err(problem)?,
-                write: row.get("can_write").map_err(problem)?,
-                delete: row.get("can_delete").map_err(problem)?,
+                read: row.get("can_read")?,
+                write: row.get("can_write")?,
+                delete: row.get("can_delete")?,
             },
         }))
     };
@@ -244,45 +271,44 @@ fn granted(row: &Row<'_>) -> Result<Granted, String> {
         "file" => files(GrantKind::File),
         "tree" => files(GrantKind::Tree),
         "host" => {
-            let host: String = row.get("host").map_err(problem)?;
-            let port: u16 = row.get("port").map_err(problem)?;
-            Ok(Granted::Host(HostPort { host: Host::parse(&host).map_err(|e| e.to_string())?, port }))
+            let host: String = row.get("host")?;
+            let port: u16 = row.get("port")?;
+            Ok(Granted::Host(HostPort { host: Host::parse(&host)?, port }))
         }
         "tool" => {
-            let tool: String = row.get("tool").map_err(problem)?;
-            tool::read(&tool).map(Granted::Tool)
+            let tool: String = row.get("tool")?;
+            Ok(Granted::Tool(tool::read(&tool)?))
         }
-        other => Err(format!("unknown kind `{other}`")),
+        other => Err(RowError::Kind(other.to_owned())),
     }
 }
 
-fn read(row: &Row<'_>) -> Result<(StandingGrant, Option<StoredEnd>), String> {
-    let problem = |e: rusqlite::Error| e.to_string();
-    let lifetime: String = row.get("lifetime").map_err(problem)?;
-    let number = |name: &str| -> Result<Option<u64>, String> {
-        let value: Option<i64> = row.get(name).map_err(problem)?;
-        value.map(|n| u64::try_from(n).map_err(|e| e.to_string())).transpose()
+fn read(row: &Row<'_>) -> Result<(StandingGrant, Option<StoredEnd>), RowError> {
+    let lifetime: String = row.get("lifetime")?;
+    let number = |name: &str| -> Result<Option<u64>, RowError> {
+        let value: Option<i64> = row.get(name)?;
+        Ok(value.map(u64::try_from).transpose()?)
     };
-    let boot: Option<String> = row.get("boot").map_err(problem)?;
+    let boot: Option<String> = row.get("boot")?;
     let end = match (boot, number("ends_boot_ms")?, number("left_ms")?) {
         (Some(boot), Some(ends_ms), Some(left_ms)) => Some(StoredEnd { boot, ends_ms, left_ms }),
         _ => None,
     };
     let grant = StandingGrant {
-        id: row.get("id").map_err(problem)?,
+        id: row.get("id")?,
         subject: GrantSubject {
-            client: row.get("client").map_err(problem)?,
-            client_name: row.get("client_name").map_err(problem)?,
-            server: row.get("server").map_err(problem)?,
+            client: row.get("client")?,
+            client_name: row.get("client_name")?,
+            server: row.get("server")?,
             session: None,
         },
         what: granted(row)?,
-        lifetime: lifetime_of(&lifetime).ok_or_else(|| format!("unknown lifetime `{lifetime}`"))?,
+        lifetime: lifetime_of(&lifetime).ok_or(RowError::Lifetime(lifetime))?,
         expires_ms: number("expires_ms")?,
         created_ms: number("created_ms")?.unwrap_or_default(),
         last_used_ms: number("last_used_ms")?,
         uses: number("uses")?.unwrap_or_default(),
-        provenance: row.get("provenance").map_err(problem)?,
+        provenance: row.get("provenance")?,
     };
     Ok((grant, end))
 }

@@ -6,7 +6,7 @@
 mod imports;
 mod words;
 
-pub(crate) use words::Word;
+pub(crate) use words::{Kind, Word};
 
 use crate::parts;
 use anyhow::{Context, bail};
@@ -72,6 +72,11 @@ impl Tree {
             let at: String = path.iter().map(|name| format!("::{name}")).collect();
             words::public_types(&module.words).into_iter().map(move |name| (name, at.clone()))
         })
+    }
+
+    /// The words of each module, with its file.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&Path, &[Word])> {
+        self.modules.values().map(|module| (module.file.as_path(), module.words.as_slice()))
     }
 
     /// The imports between modules of this crate, one for each pair.

@@ -30,14 +30,26 @@ pub(super) fn written(tool: &ToolUse) -> String {
     serde_json::to_string(&StoredTool { tool: tool.tool().to_owned(), values }).unwrap_or_default()
 }
 
+/// Why a text is no use of a tool.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StoredToolError {
+    /// It is not written as one.
+    #[error(transparent)]
+    Malformed(#[from] serde_json::Error),
+    /// An argument has a role that is not known.
+    #[error("unknown role `{0}`")]
+    Role(String),
+}
+
 /// The use that a text is of.
-pub(super) fn read(text: &str) -> Result<ToolUse, String> {
-    let stored: StoredTool = serde_json::from_str(text).map_err(|e| e.to_string())?;
-    let value = |StoredValue { argument, role, value }| {
-        let role = Role::parse(&role).ok_or_else(|| format!("unknown role `{role}`"))?;
-        Ok(BoundValue { argument, role, value })
+pub(super) fn read(text: &str) -> Result<ToolUse, StoredToolError> {
+    let StoredTool { tool, values } = serde_json::from_str(text)?;
+    let value = |StoredValue { argument, role, value }| match Role::parse(&role) {
+        Some(role) => Ok(BoundValue { argument, role, value }),
+        None => Err(StoredToolError::Role(role)),
     };
-    Ok(ToolUse::new(stored.tool, stored.values.into_iter().map(value).collect::<Result<_, String>>()?))
+    let values = values.into_iter().map(value).collect::<Result<_, StoredToolError>>()?;
+    Ok(ToolUse::new(tool, values))
 }
 
 #[cfg(test)]
@@ -49,11 +61,11 @@ mod tests {
         let owner =
             BoundValue { argument: "owner".to_owned(), role: Role::GithubOwner, value: "a\"b".to_owned() };
         let tool = ToolUse::new("create_issue".to_owned(), vec![owner]);
-        assert_eq!(read(&written(&tool)), Ok(tool));
+        assert_eq!(read(&written(&tool)).unwrap(), tool);
         for text in ["", "{}", r#"{"tool":"t"}"#, r#"{"tool":"t","values":[],"more":1}"#] {
             assert!(read(text).is_err(), "{text}");
         }
         let unknown = r#"{"tool":"t","values":[{"argument":"a","role":"new-role","value":"v"}]}"#;
-        assert_eq!(read(unknown), Err("unknown role `new-role`".to_owned()));
+        assert_eq!(read(unknown).unwrap_err().to_string(), "unknown role `new-role`");
     }
 }

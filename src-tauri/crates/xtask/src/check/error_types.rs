@@ -1,0 +1,79 @@
+//! An error is a type of its own, which whoever gets it can tell from others, and not a text.
+
+use super::tree::{Kind, Tree, Word};
+use crate::parts;
+use anyhow::ensure;
+
+/// Fails where a `Result` has a `String` for its error.
+pub(crate) fn check(trees: &[Tree]) -> anyhow::Result<()> {
+    let root = parts::root();
+    let mut found = Vec::new();
+    for (file, words) in trees.iter().flat_map(Tree::files) {
+        let file = file.strip_prefix(&root).unwrap_or(file).display();
+        found.extend(look(words).into_iter().map(|line| format!("{file}:{line}")));
+    }
+    ensure!(found.is_empty(), "errors that are texts, and must be types:\n{}", found.join("\n"));
+    Ok(())
+}
+
+/// The lines in which such a `Result` begins.
+fn look(words: &[Word]) -> Vec<usize> {
+    let begins = words.windows(2).enumerate().filter_map(|(at, pair)| match pair {
+        [name, open] if name.ident() == Some("Result") && open.is(&Kind::Punct('<')) => Some((at, name.line)),
+        _ => None,
+    });
+    begins
+        .filter(|(at, _)| has_text_for_error(words.get(at + 2..).unwrap_or_default()))
+        .map(|(_, line)| line)
+        .collect()
+}
+
+/// The second of the arguments that begin here is `String`.
+fn has_text_for_error(words: &[Word]) -> bool {
+    let (mut depth, mut commas, mut error) = (1_usize, 0, Vec::new());
+    let mut is_arrow = false;
+    for word in words {
+        match word.kind {
+            Kind::Punct('<') | Kind::Open(_) => depth += 1,
+            Kind::Punct('>') if is_arrow => {}
+            Kind::Punct('>') | Kind::Close(_) => depth -= 1,
+            Kind::Punct(',') if depth == 1 => commas += 1,
+            Kind::Punct(_) | Kind::Ident(_) | Kind::Literal => {}
+        }
+        if depth == 0 {
+            break;
+        }
+        is_arrow = word.is(&Kind::Punct('-'));
+        if commas == 1 {
+            error.extend(word.ident());
+        }
+    }
+    matches!(*error, ["String"] | [.., "string", "String"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::tree::tests::small;
+
+    fn lines(text: &str) -> Vec<usize> {
+        small(&[("lib.rs", text)]).files().flat_map(|(_, words)| look(words)).collect()
+    }
+
+    #[test]
+    fn an_error_that_is_a_text_is_found_wherever_it_stands() {
+        assert_eq!(lines("fn a() -> Result<(), String> {}"), [1]);
+        assert_eq!(lines("\ntype A = std::result::Result<Vec<(u8, u8)>, std::string::String>;"), [2]);
+        assert_eq!(lines("struct A {\n a: Result<fn(u8) -> Option<u8>, String>,\n}"), [2]);
+        assert_eq!(lines("fn a() -> Option<Result<Result<u8, String>, E>> {}"), [1]);
+        assert_eq!(lines("fn a() -> Result<\n    u8,\n    String,\n> {}"), [1]);
+    }
+
+    #[test]
+    fn a_text_that_is_no_error_and_what_tests_do_is_left_alone() {
+        assert_eq!(lines("fn a() -> io::Result<String> {}"), [0; 0]);
+        assert_eq!(lines("fn a() -> Result<BTreeMap<String, String>, E> {}"), [0; 0]);
+        assert_eq!(lines("fn a() -> Result<String, Box<String>> {}"), [0; 0]);
+        assert_eq!(lines("#[cfg(test)]\nmod tests { fn a() -> Result<(), String> {} }"), [0; 0]);
+    }
+}
