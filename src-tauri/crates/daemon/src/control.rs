@@ -7,7 +7,7 @@ mod revoking;
 use crate::autostart::DecideError;
 use crate::daemon_state::DaemonState;
 use crate::listener::{Peer, send};
-use crate::metrics::Moment;
+use crate::metrics::Gauges;
 use crate::view;
 use crate::wire::{Line, Lines};
 use ironcurtain_audit as audit;
@@ -149,8 +149,8 @@ async fn verify(state: &DaemonState) -> Reply {
 fn metrics(state: &DaemonState) -> Reply {
     let services = &state.services;
     let (sessions, questions) = (state.live().len(), *services.broker.open().borrow());
-    let moment = Moment { sessions, questions, entries: services.audit.standing().0.entries };
-    match services.metrics.text(moment) {
+    let gauges = Gauges { sessions, questions, entries: services.audit.standing().0.entries };
+    match services.metrics.text(gauges) {
         Ok(text) => Reply::Metrics(text),
         Err(problem) => failed(ErrorCode::Storage, format!("the figures cannot be written: {problem}")),
     }

@@ -44,7 +44,7 @@ struct Figures {
 
 /// The figures that are read when they are asked for.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment {
+pub struct Gauges {
     /// Live sessions.
     pub sessions: usize,
     /// Questions that wait.
@@ -132,7 +132,7 @@ impl Metrics {
     ///
     /// # Errors
     /// When they cannot be written as text.
-    pub fn text(&self, moment: Moment) -> Result<String, fmt::Error> {
+    pub fn text(&self, gauges: Gauges) -> Result<String, fmt::Error> {
         let (f, mut all) = (&*self.0, Registry::default());
         let gauge = |number: usize| -> Gauge {
             let gauge: Gauge = Gauge::default();
@@ -140,7 +140,7 @@ impl Metrics {
             gauge
         };
         let entries: Counter = Counter::default();
-        entries.inner().store(moment.entries, Ordering::Relaxed);
+        entries.inner().store(gauges.entries, Ordering::Relaxed);
         all.register(
             "mcp_roots_violations",
             "Paths refused that lie outside of the roots",
@@ -152,7 +152,7 @@ impl Metrics {
             f.root_changes.clone(),
         );
         all.register("ironcurtain_questions", "Questions put to the person", f.questions.clone());
-        all.register("ironcurtain_questions_open", "Questions that wait", gauge(moment.questions));
+        all.register("ironcurtain_questions_open", "Questions that wait", gauge(gauges.questions));
         all.register("ironcurtain_answers", "Ends of questions, by kind", f.answers.clone());
         all.register("ironcurtain_answer_seconds", "Time that people took to answer", f.answering.clone());
         all.register("ironcurtain_calls", "Tool calls, by decision", f.calls.clone());
@@ -163,7 +163,7 @@ impl Metrics {
             f.forwarding.clone(),
         );
         all.register("ironcurtain_sessions", "Sessions that began", f.sessions.clone());
-        all.register("ironcurtain_sessions_open", "Sessions that are live", gauge(moment.sessions));
+        all.register("ironcurtain_sessions_open", "Sessions that are live", gauge(gauges.sessions));
         all.register("ironcurtain_server_restarts", "Servers started again", f.restarts.clone());
         all.register("ironcurtain_record_entries", "Entries of the audit log since its beginning", entries);
         let mut text = String::new();

@@ -18,7 +18,7 @@ pub use actor::{ActorOptions, Applied, Versions};
 pub use connection::{AtServer, MemoryShare, PendingRequest, ServerAnswer, ServerConnection};
 pub(crate) use control::LISTENING;
 pub use control::SupervisorError;
-pub use down::{DownReason, Ending, NoAnswer};
+pub use down::{DownReason, NoAnswer, ServerExit};
 pub use process::Containment;
 pub use roots::{ServerView, Suspension, still_there};
 pub use start_error::{ContainmentError, ServerStartError};

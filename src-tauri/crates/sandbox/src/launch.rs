@@ -105,7 +105,7 @@ impl KillHandle {
 
 /// The end of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct SandboxExit {
     /// The server's exit status (128 + signal), when the supervisor ended by itself.
     pub status: Option<i32>,
     /// The signal that ended the supervisor.
@@ -118,7 +118,7 @@ pub struct Ended {
 pub fn launch(
     spec: &Spec,
     supervisor_program: &Path,
-    on_ended: impl FnOnce(Ended) + Send + 'static,
+    on_ended: impl FnOnce(SandboxExit) + Send + 'static,
 ) -> Result<LaunchedSandbox, SandboxLaunchError> {
     launch_in(CgroupRoot::find(), spec, supervisor_program, on_ended)
 }
@@ -127,7 +127,7 @@ fn launch_in(
     place: Option<&CgroupRoot>,
     spec: &Spec,
     supervisor_program: &Path,
-    on_ended: impl FnOnce(Ended) + Send + 'static,
+    on_ended: impl FnOnce(SandboxExit) + Send + 'static,
 ) -> Result<LaunchedSandbox, SandboxLaunchError> {
     spec.validate()?;
     let (stdin, stdin_theirs) = {
@@ -170,8 +170,8 @@ fn launch_in(
                 return;
             }
         };
-        let ended = child.wait().map(Ended::from);
-        on_ended(ended.unwrap_or(Ended { status: None, signal: None }));
+        let ended = child.wait().map(SandboxExit::from);
+        on_ended(ended.unwrap_or(SandboxExit { status: None, signal: None }));
         drop(group);
     })?;
     let gone = |_| io::Error::other("the thread that starts it ended");
@@ -226,7 +226,7 @@ fn with_handle(mut child: Child) -> io::Result<(KillHandle, Child)> {
     }
 }
 
-impl From<ExitStatus> for Ended {
+impl From<ExitStatus> for SandboxExit {
     fn from(status: ExitStatus) -> Self {
         Self { status: status.code(), signal: status.signal() }
     }
@@ -294,7 +294,7 @@ mod tests {
         // Bubblewrap, its own first process, and the server.
         assert_eq!(fs::read_to_string(group.join("cgroup.procs")).unwrap().lines().count(), 3);
         drop(launched.stdin);
-        assert_eq!(ended.recv_timeout(PATIENCE).unwrap(), Ended { status: Some(0), signal: None });
+        assert_eq!(ended.recv_timeout(PATIENCE).unwrap(), SandboxExit { status: Some(0), signal: None });
         let deadline = Instant::now() + PATIENCE;
         while group.exists() {
             assert!(Instant::now() < deadline, "the group is still there");

@@ -75,7 +75,7 @@ pub use error::SandboxLaunchError;
 #[cfg(target_os = "linux")]
 pub use fd_passing::receive_listener;
 #[cfg(target_os = "linux")]
-pub use launch::{Egress, Ended, KillHandle, LaunchedSandbox, launch};
+pub use launch::{Egress, KillHandle, LaunchedSandbox, SandboxExit, launch};
 #[cfg(target_os = "linux")]
 pub use program::program;
 #[cfg(target_os = "linux")]
@@ -85,6 +85,6 @@ pub use spec::{Mount, MountAccess, NetworkAccess, PROXY_PORT, ResourceLimits, Sp
 pub use sys::memory::give_large_blocks_back;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    Availability, Egress, Ended, KillHandle, LaunchedSandbox, check, give_large_blocks_back, launch,
+    Availability, Egress, KillHandle, LaunchedSandbox, SandboxExit, check, give_large_blocks_back, launch,
     prepare_control_groups, program,
 };

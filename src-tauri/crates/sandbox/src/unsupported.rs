@@ -60,7 +60,7 @@ impl KillHandle {
 
 /// The end of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct SandboxExit {
     /// The server's exit status (128 + signal), when the supervisor ended by itself.
     pub status: Option<i32>,
     /// The signal that ended the supervisor.
@@ -85,7 +85,7 @@ pub struct Availability {
 pub fn launch(
     _spec: &Spec,
     _supervisor_program: &Path,
-    _on_ended: impl FnOnce(Ended) + Send + 'static,
+    _on_ended: impl FnOnce(SandboxExit) + Send + 'static,
 ) -> Result<LaunchedSandbox, SandboxLaunchError> {
     Err(SandboxLaunchError::Unsupported)
 }

@@ -242,6 +242,6 @@ mod tests {
 
     #[test]
     fn one_that_runs_on_has_not_ended() {
-        assert_eq!(ended("exec sleep 4"), None);
+        assert_eq!(ended("exec sleep 4 > /dev/null"), None);
     }
 }

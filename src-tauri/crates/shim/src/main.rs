@@ -16,7 +16,7 @@ use arguments::{Invocation, ShimOptions};
 use connect::NoDaemonError;
 use ironcurtain_protocol::{FrameError, Hello, Purpose, ShimHello, StdioMode, VERSION, Welcome, read_frame};
 use launch::{DaemonEnd, Launched};
-use relay::Ended;
+use relay::SessionEnd;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -41,8 +41,8 @@ fn run(wanted: &ShimOptions) -> ExitCode {
     loop {
         ticket = match open_session(wanted, ticket) {
             Ok((stream, StdioMode::HandedOver)) => match relay::wait(&stream) {
-                Ended::Over(status) => return status,
-                Ended::Moved(ticket) => Some(ticket),
+                SessionEnd::Over(status) => return status,
+                SessionEnd::Moved(ticket) => Some(ticket),
             },
             Ok((stream, StdioMode::Relayed)) => return relay::copy(stream),
             Err(problem) => {

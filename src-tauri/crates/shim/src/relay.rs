@@ -18,7 +18,7 @@ pub fn how() -> StdioMode {
 }
 
 /// The end of a session with one daemon.
-pub enum Ended {
+pub enum SessionEnd {
     /// Nothing follows.
     Over(ExitCode),
     /// Another daemon goes on with it, by this ticket.
@@ -26,15 +26,15 @@ pub enum Ended {
 }
 
 /// Waits until the daemon ends the session or moves it.
-pub fn wait(stream: &UnixStream) -> Ended {
+pub fn wait(stream: &UnixStream) -> SessionEnd {
     match follow(BufReader::new(stream)) {
         Followed::Over { asking } => {
             for request in asking {
                 refuse::answer_asked(&request);
             }
-            Ended::Over(ExitCode::SUCCESS)
+            SessionEnd::Over(ExitCode::SUCCESS)
         }
-        Followed::Moved { ticket } => Ended::Moved(ticket),
+        Followed::Moved { ticket } => SessionEnd::Moved(ticket),
     }
 }
 

@@ -18,7 +18,7 @@ pub use options::ActorOptions;
 
 use super::connection::{ConnectionOptions, ServerConnection};
 use super::control::SupervisorControl;
-use super::down::{DownReason, Ending, GREETING_BOUND};
+use super::down::{DownReason, GREETING_BOUND, ServerExit};
 use super::mounted::Mounted;
 use super::process::{self, Process, ProcessHold, Start, Watch};
 use super::roots::ServerView;
@@ -360,7 +360,7 @@ impl Actor {
             None => None,
         };
         let last_words = running.words.said().await;
-        let ending = Ending { status: status.or_else(|| running.hold.status()), last_words };
+        let ending = ServerExit { status: status.or_else(|| running.hold.status()), last_words };
         running.connection.ended(&ending);
         let lost = running.control().map(SupervisorControl::uncovered).unwrap_or_default();
         let was_greeted = running.greeting.is_open();

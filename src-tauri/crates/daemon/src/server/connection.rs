@@ -14,7 +14,7 @@ mod asked;
 
 pub use asked::{AtServer, PendingRequest, ServerAnswer};
 
-use super::down::{Ending, NoAnswer};
+use super::down::{NoAnswer, ServerExit};
 use super::roots::ServerView;
 use crate::consent::visible;
 use crate::session_log::SessionLog;
@@ -168,7 +168,7 @@ impl ServerConnection {
     }
 
     /// Answers every request that still waits with how the server ended.
-    pub(super) fn ended(&self, how: &Ending) {
+    pub(super) fn ended(&self, how: &ServerExit) {
         self.asked.end(&NoAnswer::Ended(Some(Arc::new(how.clone()))));
     }
 

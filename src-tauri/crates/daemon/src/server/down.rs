@@ -20,7 +20,7 @@ pub enum DownReason {
     EndsTooSoon(u32),
     /// It ended by itself.
     #[error("{0}")]
-    Ended(Arc<Ending>),
+    Ended(Arc<ServerExit>),
     /// Started again, it did not take the client's greeting.
     #[error("it refused the greeting: {0}")]
     GreetingRefused(String),
@@ -37,14 +37,14 @@ impl From<ServerStartError> for DownReason {
 
 /// How a server ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ending {
+pub struct ServerExit {
     /// Its exit status, 128 and the signal where one ended it.
     pub status: Option<i32>,
     /// The last that it wrote to standard error, as people and agents may be shown it.
     pub last_words: String,
 }
 
-impl fmt::Display for Ending {
+impl fmt::Display for ServerExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.status {
             None => f.write_str("it ended")?,
@@ -63,7 +63,7 @@ impl fmt::Display for Ending {
 pub enum NoAnswer {
     /// It ended.
     #[error("the server ended before it answered{}", how(.0))]
-    Ended(Option<Arc<Ending>>),
+    Ended(Option<Arc<ServerExit>>),
     /// It sent what is not read.
     #[error("the server sent a message of {0} bytes; at most {MAX_LINE_BYTES} are taken")]
     TooLong(u64),
@@ -80,6 +80,6 @@ pub enum NoAnswer {
     WrongId(String),
 }
 
-fn how(ending: &Option<Arc<Ending>>) -> String {
+fn how(ending: &Option<Arc<ServerExit>>) -> String {
     ending.as_ref().map(|ending| format!(": {ending}")).unwrap_or_default()
 }

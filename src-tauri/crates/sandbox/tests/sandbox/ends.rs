@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use ironcurtain_sandbox::{ControlAnswer, ControlOp, Ended, SandboxEvent, launch};
+use ironcurtain_sandbox::{ControlAnswer, ControlOp, SandboxEvent, SandboxExit, launch};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::{PATIENCE, Place, Probe, eventually, launcher, probe, processes_with, supervisor};
@@ -23,7 +23,7 @@ fn the_exit_status_is_passed_on() {
         let mut probe = Probe::start(&place.spec(&["sh", "-c", ending]));
         assert!(matches!(probe.control.event().unwrap(), SandboxEvent::Limited { .. }));
         assert_eq!(probe.control.event().unwrap(), SandboxEvent::Exited { status });
-        assert_eq!(probe.end(), Ended { status: Some(status), signal: None });
+        assert_eq!(probe.end(), SandboxExit { status: Some(status), signal: None });
     }
 }
 
@@ -42,8 +42,8 @@ fn shutdown_hanging_up_and_killing_each_end_everything() {
             _ => probe.kill.kill(),
         }
         let ended = probe.ended.recv_timeout(PATIENCE).unwrap();
-        let killed = Ended { status: None, signal: Some(9) };
-        let own_end = Ended { status: Some(128 + 9), signal: None };
+        let killed = SandboxExit { status: None, signal: Some(9) };
+        let own_end = SandboxExit { status: Some(128 + 9), signal: None };
         assert_eq!(ended, if how == "kill" { killed } else { own_end });
         eventually("all gone", || processes_with(&marker).is_empty());
     }
@@ -115,7 +115,7 @@ fn killing_the_supervisor_at_any_instant_leaves_nothing() {
         let probe = Probe::launch(&place.spec(&[&probe(), &marker]));
         thread::sleep(STEP * round);
         probe.kill.kill();
-        assert_eq!(probe.end(), Ended { status: None, signal: Some(9) });
+        assert_eq!(probe.end(), SandboxExit { status: None, signal: Some(9) });
         eventually("all gone", || processes_with(&marker).is_empty());
     }
 }

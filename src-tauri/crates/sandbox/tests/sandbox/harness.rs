@@ -10,8 +10,8 @@ use std::{
 };
 
 use ironcurtain_sandbox::{
-    ControlAnswer, ControlOp, Egress, Ended, KillHandle, Mount, MountAccess, MountRefusal, NetworkAccess,
-    ResourceLimits, SandboxEvent, Spec, UnmountProof, View, client::ControlClient, launch,
+    ControlAnswer, ControlOp, Egress, KillHandle, Mount, MountAccess, MountRefusal, NetworkAccess,
+    ResourceLimits, SandboxEvent, SandboxExit, Spec, UnmountProof, View, client::ControlClient, launch,
 };
 use ironcurtain_testkit::{programs::built, wait};
 use tempfile::TempDir;
@@ -88,7 +88,7 @@ pub(crate) struct Probe {
     pub(crate) stderr: File,
     pub(crate) kill: KillHandle,
     pub(crate) egress: Option<Egress>,
-    pub(crate) ended: Receiver<Ended>,
+    pub(crate) ended: Receiver<SandboxExit>,
 }
 
 impl Probe {
@@ -180,7 +180,7 @@ impl Probe {
     }
 
     /// The outcome of the supervisor; waits for it.
-    pub(crate) fn end(&self) -> Ended {
+    pub(crate) fn end(&self) -> SandboxExit {
         self.ended.recv_timeout(PATIENCE).unwrap()
     }
 }
