@@ -1,6 +1,6 @@
 //! The documentation says of the checkout only what is there.
 //!
-//! - A link leads to a file, and its anchor to a heading. A test that is named exists.
+//! - A link leads to a file, and its anchor to a heading. A test that is named exists, and so does a figure that is counted.
 //! - A command that a person is told to type is one that we have: `cargo xtask` is read here, `ironcurtain` by its own tests.
 //! - A file or folder of the checkout that is named in backticks exists.
 //! - Measured figures stand in `docs/benchmarks.md` alone.
@@ -13,6 +13,9 @@ use std::process::Command;
 
 /// The page that figures come from, which is written by `cargo xtask bench --write`.
 const FIGURES: &str = "docs/benchmarks.md";
+
+/// The code that names the figures of `ironcurtain metrics`.
+const METRICS: &str = "src-tauri/crates/daemon/src/metrics.rs";
 
 /// The page that tells of what is no more.
 const HISTORY: &str = "CHANGELOG.md";
@@ -28,11 +31,13 @@ pub(crate) fn check() -> anyhow::Result<()> {
         list.current_dir(&root).args(["ls-files", "--cached", "--others", "--exclude-standard", pattern]);
         process::answer(&mut list).context("`git` does not list the files")
     };
-    let mut functions = BTreeSet::new();
+    let mut names = BTreeSet::new();
     for file in list("*.rs")?.lines() {
         let text = std::fs::read_to_string(root.join(file)).unwrap_or_default();
-        functions.extend(text.lines().filter_map(function).map(str::to_owned));
+        names.extend(text.lines().filter_map(function).map(str::to_owned));
     }
+    let metrics = std::fs::read_to_string(root.join(METRICS)).context("the figures cannot be read")?;
+    names.extend(metrics.split('"').map(str::to_owned));
     let all = list("*")?;
     let mut problems = Vec::new();
     for page in list("*.md")?.lines() {
@@ -40,7 +45,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
         let mut found = links(&root, page, &text);
         found.extend(commands(&text));
         if page != HISTORY {
-            found.extend(tests(&text, &functions));
+            found.extend(tests(&text, &names));
             found.extend(files(&text, &all));
         }
         if page != FIGURES {
@@ -90,14 +95,15 @@ fn heading(line: &str) -> Option<String> {
     Some(kept.collect::<String>().to_lowercase().replace(' ', "-"))
 }
 
-/// The names of tests in backticks that no function has.
-fn tests(text: &str, functions: &BTreeSet<String>) -> Vec<String> {
+/// The names in backticks that look like a test's or a figure's, and are in no code. A counter ends with `_total` where it is read.
+fn tests(text: &str, names: &BTreeSet<String>) -> Vec<String> {
     let is_test = |word: &&str| {
         word.matches('_').count() > 2
             && word.chars().all(|c| c == '_' || c.is_ascii_lowercase() || c.is_ascii_digit())
     };
     let named = text.split('`').skip(1).step_by(2).filter(is_test);
-    named.filter(|name| !functions.contains(*name)).map(|name| format!("there is no `{name}`")).collect()
+    let is_there = |name: &&str| names.contains(name.strip_suffix("_total").unwrap_or(name));
+    named.filter(|name| !is_there(name)).map(|name| format!("there is no `{name}`")).collect()
 }
 
 /// The folders of the checkout that pages name things in.
@@ -168,9 +174,19 @@ mod tests {
 
     #[test]
     fn a_test_that_is_named_exists() {
-        let functions = BTreeSet::from([function("    fn once_is_really_once() {").unwrap().to_owned()]);
-        assert_eq!(tests("`once_is_really_once`, `some_name` and `cargo`", &functions), NONE);
-        assert_eq!(tests("`twice_is_really_once`", &functions), ["there is no `twice_is_really_once`"]);
+        let names = BTreeSet::from([function("    fn once_is_really_once() {").unwrap().to_owned()]);
+        assert_eq!(tests("`once_is_really_once`, `some_name` and `cargo`", &names), NONE);
+        assert_eq!(tests("`twice_is_really_once`", &names), ["there is no `twice_is_really_once`"]);
+    }
+
+    #[test]
+    fn a_figure_that_is_named_is_counted() {
+        let names = BTreeSet::from(["server_restarts_of_all".to_owned()]);
+        assert_eq!(tests("`server_restarts_of_all_total`", &names), NONE);
+        assert_eq!(
+            tests("`server_starts_of_all_total`", &names),
+            ["there is no `server_starts_of_all_total`"]
+        );
     }
 
     #[test]
