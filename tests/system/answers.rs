@@ -7,7 +7,7 @@ use crate::scripted;
 use crate::world::World;
 use serde_json::{Value, json};
 
-/// What a call of this tool is answered by the script with.
+/// A server that answers a call of `tool` with the bytes `data`, a Python expression, and any other call well.
 fn odd(tool: &str, data: &str) -> World {
     scripted::world(&format!(
         r#"

@@ -28,7 +28,7 @@ const PROVED: Duration = Duration::from_millis(100);
 /// The number of times that it is taken back, unless the environment says otherwise.
 const ROUNDS: usize = 50;
 
-/// How many rounds, by `IRONCURTAIN_REVOCATIONS`.
+/// The number of rounds, by `IRONCURTAIN_REVOCATIONS`.
 fn rounds() -> usize {
     std::env::var("IRONCURTAIN_REVOCATIONS").map_or(ROUNDS, |n| n.parse().unwrap())
 }
@@ -244,7 +244,7 @@ fn what_was_taken_back_stays_so_in_a_folder_that_cannot_be_written() {
     assert!(ends_on_record(&machine, &id) >= 1);
 }
 
-/// How many kills, by `IRONCURTAIN_KILLS`.
+/// The number of kills, by `IRONCURTAIN_KILLS`.
 fn kills() -> u64 {
     std::env::var("IRONCURTAIN_KILLS").map_or(12, |n| n.parse().unwrap())
 }
@@ -319,7 +319,7 @@ fn two_that_take_back_the_same_at_once_and_everything_at_once() {
     machine.verify();
 }
 
-/// How often, by `IRONCURTAIN_CHURN`: given and taken back.
+/// The number of times that a grant is given and taken back, by `IRONCURTAIN_CHURN`.
 fn churn() -> usize {
     std::env::var("IRONCURTAIN_CHURN").map_or(200, |n| n.parse().unwrap())
 }

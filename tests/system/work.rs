@@ -1,5 +1,6 @@
-//! Sessions of work, recorded as lists of calls in `tests/work`: the number of questions that a person is asked, beside what
-//! "ask for everything outside" and the existing system would ask, and that nothing happens that no answer covered.
+//! Sessions of work, made up after real ones, as lists of calls in `tests/work`: the number of questions that a person is
+//! asked, beside what "ask for everything outside" and the existing system would ask, and that nothing happens that no answer
+//! covered.
 //!
 //! - The person says yes to what belongs to the work, for the session, as wide as the question offers a project or a folder.
 //! - The existing system asks for each escalation, and not again for the same tool at the same folder, host or account.
@@ -42,7 +43,7 @@ struct Questions {
     existing: usize,
 }
 
-/// What a call does to a path.
+/// The access that a call has to a path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Does {
     Reads,
@@ -149,7 +150,7 @@ impl Call {
         self.paths(home).into_iter().map(folder).collect()
     }
 
-    /// What an answer has to have named for it, where it names no path.
+    /// The thing that an answer has to have named for a call that names no path.
     fn subject(&self) -> Option<String> {
         let text = |name: &str| self.arguments.get(name).and_then(Value::as_str).unwrap_or_default();
         match self.server.as_str() {
@@ -160,7 +161,7 @@ impl Call {
     }
 }
 
-/// What the person said yes to so far, kept apart from what we keep.
+/// The folders and subjects that the person said yes to so far, kept apart from what we keep.
 #[derive(Default)]
 struct Answers {
     folders: Vec<(PathBuf, BTreeSet<Does>)>,

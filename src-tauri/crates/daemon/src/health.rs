@@ -20,7 +20,7 @@ pub enum Concern {
     Watching,
     /// The files do not get read.
     Reading,
-    /// What became of a grant is not stored.
+    /// The end of a grant is not stored.
     Grants,
 }
 

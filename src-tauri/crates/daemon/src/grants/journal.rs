@@ -134,7 +134,7 @@ fn fill(file: &File) -> io::Result<()> {
     file.write_all_at(&nothing, taken)
 }
 
-/// What the text says, and its length. Half a line at its end is one that a crash tore: nobody was told that it is there.
+/// The lines of the text, and their length. Half a line at its end is one that a crash tore: nobody was told that it is there.
 fn lines(path: &Path, text: &[u8]) -> Result<(Vec<Left>, u64), JournalError> {
     let said = text.split(|byte| *byte == 0).next().unwrap_or_default();
     let whole = said.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);

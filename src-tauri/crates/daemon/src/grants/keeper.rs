@@ -24,7 +24,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// The time after which uses are stored, and the time that is left to grants.
 const BATCH: Duration = Duration::from_secs(5);
 
-/// What the keeper shares with everybody.
+/// The grants in force and the counts of their uses, which the keeper shares with everybody.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) published: Published,

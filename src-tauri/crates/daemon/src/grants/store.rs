@@ -102,7 +102,7 @@ impl Store {
         })
     }
 
-    /// What became of a grant that ended.
+    /// The reason and the time of a grant's end, if it has ended.
     pub(super) fn ended(&self, id: &str) -> Result<Option<Ended>, StoreError> {
         let found = self.connection.query_row("SELECT why, at_ms FROM ended WHERE id = ?1", [id], |row| {
             let (why, at_ms): (String, i64) = (row.get("why")?, row.get("at_ms")?);
@@ -239,7 +239,7 @@ enum RowError {
     /// It lives as nothing that is known does.
     #[error("unknown lifetime `{0}`")]
     Lifetime(String),
-    /// What it says of a tool is not understood.
+    /// Its tool is not understood.
     #[error(transparent)]
     Tool(#[from] StoredToolError),
     /// Its path is none.

@@ -18,7 +18,7 @@ const MOST_SUBSCRIPTIONS: usize = 1000;
 /// Takes the answer to the client's greeting, or why there is none.
 pub type OnGreeted = Box<dyn FnOnce(Result<Response, DownReason>, MemoryShare) + Send>;
 
-/// What became of a greeting.
+/// The outcome of a greeting.
 #[derive(Debug)]
 pub(super) enum Greeted {
     /// The server took it.
@@ -73,7 +73,7 @@ impl fmt::Debug for Told {
 }
 
 impl Told {
-    /// What it holds.
+    /// A copy of the parts, without the client that waits.
     pub(super) fn state(&self) -> ToldState {
         let parts = self.parts();
         ToldState {

@@ -29,7 +29,7 @@ const NO_ROOM: &str = "no memory is left for so long a message, because of what 
 pub(super) enum ReadEnd {
     /// It hung up.
     HungUp,
-    /// What it says is what it was told.
+    /// It sends back what it was told.
     HearsItself,
     /// Another trusted process takes the place of this one.
     TakenOver {

@@ -24,7 +24,7 @@ pub(super) struct Running {
     pub(super) greeting: Greeting,
 }
 
-/// How far a process is with its greeting.
+/// The state of a process's greeting.
 #[derive(Debug)]
 pub(super) enum Greeting {
     /// The client has not greeted, or greets again.
