@@ -1,3 +1,5 @@
+//! Searches of a log: with its index, without it, and beside one that is behind, damaged or of another log.
+
 use super::*;
 use crate::testing::old_log;
 use crate::{CallResult, DecidedBy, Event, LOG_NAME, PolicyDecision, Status};
