@@ -35,7 +35,7 @@ impl From<ServerStartError> for DownReason {
     }
 }
 
-/// How a server ended.
+/// The end of a server's process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerExit {
     /// Its exit status, 128 and the signal where one ended it.
