@@ -7,8 +7,9 @@
 //!   is done under it.
 
 use crate::chain::Written;
+use crate::error::AuditError;
 use crate::pending::Pending;
-use crate::writer::{AuditError, Writer};
+use crate::writer::Writer;
 use crate::{Entry, Keeping, head, retention, search};
 use std::fmt;
 use std::fs::File;

@@ -2,11 +2,13 @@
 
 use crate::chain::{self, Written};
 use crate::tail;
-use crate::writer::LOG_NAME;
 use ironcurtain_paths::bounded_read;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// Name of the file in the audit directory that is written.
+pub const LOG_NAME: &str = "audit.jsonl";
 
 /// The number of times that the files are listed again because one was closed or removed meanwhile.
 const TRIES: usize = 10;

@@ -4,9 +4,10 @@
 //!   two, the next start begins it.
 
 use crate::chain::{self, Written};
+use crate::error::AuditError;
 use crate::pending::Pending;
 use crate::verify::{self, missing};
-use crate::volumes::{self, Volume};
+use crate::volumes::{self, LOG_NAME, Volume};
 use crate::{Entry, Event, Keeping, head};
 use ironcurtain_paths::bounded_read;
 use std::fs::File;
@@ -14,44 +15,6 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Name of the file in the audit directory that is written.
-pub const LOG_NAME: &str = "audit.jsonl";
-
-/// Why something is not on record.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AuditError {
-    /// The log cannot be written.
-    #[error("the audit log cannot be written: {0}")]
-    Write(String),
-    /// The log cannot be read, or does not hold.
-    #[error("the audit log `{path}` cannot be continued: {problem}; move it away to begin a new one")]
-    Broken {
-        /// The log.
-        path: PathBuf,
-        /// The reason.
-        problem: String,
-    },
-    /// The log is not the one that was written.
-    #[error(
-        "the audit log `{path}` {what} while IronCurtain ran: put it back, or start IronCurtain again to begin a new one"
-    )]
-    Lost {
-        /// The log.
-        path: PathBuf,
-        /// The fate of the log, in words.
-        what: &'static str,
-    },
-    /// The trusted process is ending.
-    #[error("the audit log is closed: the trusted process is ending")]
-    Ended,
-}
-
-impl AuditError {
-    pub(super) fn write(error: &io::Error) -> Self {
-        Self::Write(error.to_string())
-    }
-}
 
 /// The one writer of a log.
 #[derive(Debug)]
