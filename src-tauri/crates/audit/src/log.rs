@@ -80,7 +80,7 @@ impl Audit {
         });
         let weak = Arc::downgrade(&shared);
         tokio::spawn(flush(weak.clone(), unsynced));
-        tokio::spawn(retention::follow(move || weak.upgrade().map(Self), AGE));
+        tokio::spawn(remove_old(weak));
         Ok(Self(shared))
     }
 
@@ -228,6 +228,17 @@ async fn flush(log: Weak<Shared>, unsynced: Arc<Notify>) {
         };
         // Where the task cannot be run, the trusted process is ending.
         let _ = tokio::task::spawn_blocking(sync).await;
+    }
+}
+
+/// Removes what is too old, now and at its pace, as long as the log is written.
+async fn remove_old(log: Weak<Shared>) {
+    while let Some(audit) = log.upgrade().map(Audit) {
+        let keeping = audit.keeping();
+        // What cannot be read or removed is so the next time, too, and `audit verify` names it.
+        let _ = retention::remove_old(&keeping, |entry| audit.record(entry)).await;
+        drop(audit);
+        tokio::time::sleep(AGE).await;
     }
 }
 

@@ -3,7 +3,7 @@
 //! - INVARIANT: that a file is removed is on record, and on the disk, before it is removed. Killed between the two, the file
 //!   is still there, and is removed again.
 
-use crate::log::Audit;
+use crate::error::AuditError;
 use crate::tail;
 use crate::volumes::{self, Volume};
 use crate::{Entry, Event, Keeping, Removed, search};
@@ -13,19 +13,14 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Removes what is too old, now and at this pace, as long as the log is written.
-pub(super) async fn follow(log: impl Fn() -> Option<Audit>, pace: Duration) {
-    while let Some(audit) = log() {
-        let keeping = audit.keeping();
-        // What cannot be read or removed is so the next time, too, and `audit verify` names it.
-        let _ = remove_old(&audit, &keeping).await;
-        drop(audit);
-        tokio::time::sleep(pace).await;
-    }
-}
-
 /// Removes the closed files whose last entry is too old, oldest first.
-pub(super) async fn remove_old(audit: &Audit, keeping: &Keeping) -> io::Result<()> {
+///
+/// # Errors
+/// When one cannot be read or removed, or its removal is not put on record.
+pub(super) async fn remove_old<F>(keeping: &Keeping, record: impl Fn(Entry) -> F) -> io::Result<()>
+where
+    F: Future<Output = Result<u64, AuditError>>,
+{
     let oldest =
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(keeping.keep);
     while let Some((first, path, removed)) = too_old(keeping, oldest)? {
@@ -37,7 +32,7 @@ pub(super) async fn remove_old(audit: &Audit, keeping: &Keeping) -> io::Result<(
             ),
         );
         entry.removed = Some(removed);
-        audit.record(entry).await.map_err(|e| io::Error::other(e.to_string()))?;
+        record(entry).await.map_err(|e| io::Error::other(e.to_string()))?;
         std::fs::remove_file(path)?;
         search::forget(&keeping.dir, first);
     }

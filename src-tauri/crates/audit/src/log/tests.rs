@@ -282,10 +282,10 @@ async fn what_is_removed_by_age_is_on_record_as_such() {
     let dir = tempfile::tempdir().unwrap();
     let (keeping, closed) = small_files(dir.path()).await;
     let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
-    retention::remove_old(&audit, &keeping).await.unwrap();
+    retention::remove_old(&keeping, |entry| audit.record(entry)).await.unwrap();
     assert!(closed.iter().all(|path| path.exists()), "none is a year old");
     let young = Keeping { keep: Duration::ZERO, ..keeping };
-    retention::remove_old(&audit, &young).await.unwrap();
+    retention::remove_old(&young, |entry| audit.record(entry)).await.unwrap();
     assert!(closed.iter().all(|path| !path.exists()));
     let checked = check(dir.path()).unwrap();
     assert_eq!(checked.problem, None);
