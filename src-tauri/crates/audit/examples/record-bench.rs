@@ -61,7 +61,7 @@ fn decision(n: u64) -> Entry {
     (entry.session, entry.client) =
         (Some(format!("4mc6fg3r2g6pe{:03}", n / 1_000)), Some("claude".to_owned()));
     entry.server_name = Some("filesystem".to_owned());
-    entry.tool_name = Some(if n % 997 == 0 { "move_file" } else { "read_text_file" }.to_owned());
+    entry.tool_name = Some(if n.is_multiple_of(997) { "move_file" } else { "read_text_file" }.to_owned());
     let content = serde_json::json!({ "path": path });
     entry.arguments = content.as_object().cloned();
     entry.paths = vec![path];

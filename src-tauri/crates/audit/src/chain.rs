@@ -30,7 +30,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// Before the first entry.
+    /// The position before the first entry.
     pub(super) fn nothing() -> Self {
         Self { entries: 0, head: GENESIS.to_owned() }
     }
