@@ -7,7 +7,6 @@ use crate::error::AuditError;
 use crate::tail;
 use crate::volumes::{self, Volume};
 use crate::{Entry, Event, Keeping, Removed, search};
-use ironcurtain_paths::bounded_read;
 use serde::Deserialize;
 use std::io;
 use std::path::PathBuf;
@@ -46,7 +45,7 @@ fn too_old(keeping: &Keeping, oldest: Duration) -> io::Result<Option<(u64, PathB
         timestamp: u64,
     }
     let Some((first, path)) = volumes::closed(&keeping.dir)?.into_iter().next() else { return Ok(None) };
-    let volume = Volume { file: bounded_read::open(&path)?, path, first: Some(first) };
+    let volume = Volume::open(path, first)?;
     let time = tail::last_line(&volume.file)?.and_then(|line| serde_json::from_slice::<Time>(&line).ok());
     let end =
         volume.ends_at()?.filter(|_| time.is_some_and(|t| u128::from(t.timestamp) < oldest.as_millis()));

@@ -23,6 +23,11 @@ pub(super) struct Volume {
 }
 
 impl Volume {
+    /// Opens a closed file for reading.
+    pub(super) fn open(path: PathBuf, first: u64) -> io::Result<Self> {
+        Ok(Self { file: open(&path)?, path, first: Some(first) })
+    }
+
     /// Its name, for people.
     pub(super) fn name(&self) -> String {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
@@ -77,7 +82,7 @@ impl Listed {
     pub(super) fn open(&self) -> io::Result<Volume> {
         let file = match &self.file {
             Some(file) => file.try_clone()?,
-            None => bounded_read::open(&self.path)?,
+            None => open(&self.path)?,
         };
         Ok(Volume { path: self.path.clone(), file, first: self.first })
     }
@@ -91,7 +96,7 @@ pub(super) fn list(dir: &Path) -> io::Result<Vec<Listed>> {
     for _ in 0..TRIES {
         let before = closed(dir)?;
         let path = dir.join(LOG_NAME);
-        let newest = match bounded_read::open(&path) {
+        let newest = match open(&path) {
             Ok(file) => Some(Listed { path, first: None, file: Some(file) }),
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             Err(e) => return Err(e),
@@ -103,6 +108,12 @@ pub(super) fn list(dir: &Path) -> io::Result<Vec<Listed>> {
         }
     }
     Err(io::Error::other("its files do not stay the same"))
+}
+
+/// Opens a file of a log; an error names the file, because a log has many.
+fn open(path: &Path) -> io::Result<File> {
+    bounded_read::open(path)
+        .map_err(|e| io::Error::new(e.kind(), format!("`{}` cannot be opened: {e}", path.display())))
 }
 
 /// The name of a closed file whose first entry has this number.

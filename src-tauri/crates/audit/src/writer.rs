@@ -209,8 +209,8 @@ impl Writer {
 
 /// The end of the newest closed file, if there is one.
 fn end_of_closed(dir: &Path) -> io::Result<Option<Written>> {
-    let Some((_, path)) = volumes::closed(dir)?.pop() else { return Ok(None) };
-    let volume = Volume { file: bounded_read::open(&path)?, path, first: None };
+    let Some((first, path)) = volumes::closed(dir)?.pop() else { return Ok(None) };
+    let volume = Volume::open(path, first)?;
     let unread = || io::Error::other(format!("`{}` has no last line that can be followed", volume.name()));
     volume.ends_at()?.ok_or_else(unread).map(Some)
 }

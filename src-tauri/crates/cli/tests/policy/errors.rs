@@ -1,6 +1,6 @@
 //! Files and arguments that are no good: what is told, to people and to programs.
 
-use crate::home::{Home, docs};
+use crate::home::{Home, docs, said};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -81,9 +81,25 @@ fn every_command_tells_programs_what_is_wrong_and_where() {
 fn a_log_that_is_no_file_is_not_waited_for() {
     let home = Home::new();
     std::fs::create_dir_all(home.path("ic/state/audit")).unwrap();
+    let run = |command: &[&str]| home.ironcurtain().args(command).output().unwrap();
+    let refused = |file: &str, kind: &str| {
+        let expected = format!("`{file}` cannot be opened: it is {kind}, not a regular file");
+        for command in [["policy", "replay"], ["audit", "verify"], ["audit", "search"], ["audit", "export"]] {
+            let (good, text) = said(&run(&command));
+            assert!(!good && text.contains(&expected), "{command:?}: {text}");
+        }
+    };
     let log = home.pipe(crate::record::LOG);
-    let (good, text) = home.text(&["replay"]);
-    assert!(!good && text.contains(&log) && text.contains("it is a named pipe"), "{text}");
+    refused(&log, "a named pipe");
+    std::fs::remove_file(&log).unwrap();
+    std::fs::create_dir(&log).unwrap();
+    refused(&log, "a folder");
+    std::fs::remove_dir(&log).unwrap();
+    let closed = home.pipe("ic/state/audit/audit-000000000001.jsonl");
+    refused(&closed, "a named pipe");
+    std::fs::remove_file(&closed).unwrap();
+    let (good, text) = said(&run(&["audit", "verify"]));
+    assert!(good, "{text}");
 }
 
 #[test]
