@@ -10,6 +10,7 @@ mod journal;
 mod keeper;
 mod lifetime;
 mod limits;
+mod on_disk;
 mod standing;
 mod store;
 mod table;

@@ -1,10 +1,6 @@
 //! A standing permission: who may use it, and what it opens.
 
-use super::ending::Why;
-use super::journal::Journal;
-use super::store::{Store, StoredEnd};
-use super::{Lifetime, StoreError};
-use crate::clock::Clock;
+use super::Lifetime;
 use crate::mounts::Need;
 use ironcurtain_audit::Entry;
 use ironcurtain_egress::{Host, HostPort};
@@ -12,7 +8,6 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{AccessSet, GrantKind, ToolGrant, ToolUse};
 use std::fmt;
 use std::net::IpAddr;
-use std::path::Path;
 
 /// A standing permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,23 +76,6 @@ impl fmt::Display for Granted {
 }
 
 impl StandingGrant {
-    /// The grants that outlive their session, as the database has them: for a look without the trusted process, whether
-    /// it runs or not. Those that have ended by the clock are left out.
-    ///
-    /// # Errors
-    /// [`StoreError`], when the database cannot be read. Without one, nothing is granted.
-    pub fn on_disk(database: &Path) -> Result<Vec<Self>, StoreError> {
-        let Some(store) = Store::open_to_read(database)? else { return Ok(Vec::new()) };
-        let clock = Clock::of_machine().map_err(StoreError::Clock)?;
-        let ended = Journal::read(database)?;
-        let mut grants = store.load()?;
-        grants.retain(|(grant, end)| {
-            let is_over = StoredEnd::left(grant, end.as_ref(), &clock) == Some(0);
-            !is_over && !ended.iter().any(|left| left.why != Why::NotKept && left.id == grant.id)
-        });
-        Ok(grants.into_iter().map(|(grant, _)| grant).collect())
-    }
-
     /// The files it opens, if it does.
     #[must_use]
     pub fn files(&self) -> Option<&Files> {
