@@ -3,7 +3,6 @@
 //! - The offer and the grants come from the same value, so that nothing is opened that no offer names.
 
 use super::Reach;
-use super::offers::{folders, merged};
 use crate::grants::{Files, Granted};
 use crate::mounts::Need;
 use ironcurtain_egress::HostPort;
@@ -65,4 +64,24 @@ impl Grantable {
         let both = AccessSet::only(Access::Read).with(Access::Write);
         self.requested.iter().fold(both, |access, requested| access.with(requested.access))
     }
+}
+
+/// The folder of each thing requested (a folder's own), with everything requested there.
+pub(super) fn folders(requested: &[RequestedAccess]) -> Vec<(CanonicalPath, AccessSet)> {
+    merged(requested.iter().filter_map(|w| {
+        let inside = w.target == PathKind::Folder && w.access != Access::Delete;
+        let folder = if inside { Some(w.path.clone()) } else { w.path.parent() };
+        folder.map(|f| (f, w.access))
+    }))
+}
+
+pub(super) fn merged(all: impl Iterator<Item = (CanonicalPath, Access)>) -> Vec<(CanonicalPath, AccessSet)> {
+    let mut merged: Vec<(CanonicalPath, AccessSet)> = Vec::new();
+    for (path, access) in all {
+        match merged.iter_mut().find(|(p, _)| *p == path) {
+            Some((_, set)) => *set = set.with(access),
+            None => merged.push((path, AccessSet::only(access))),
+        }
+    }
+    merged
 }

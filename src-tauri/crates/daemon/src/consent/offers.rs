@@ -10,7 +10,7 @@ mod tool;
 
 pub(super) use tool::tool_offer;
 
-use super::grantable::{Grantable, RequestedAccess};
+use super::grantable::{Grantable, RequestedAccess, folders, merged};
 use super::{Consequence, Lifetime, Offer, Piece, Reach, visible};
 use crate::grants::{GrantLimits, GrantSubject, Granted, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, PathKind};
@@ -98,26 +98,6 @@ pub fn tilde(path: &CanonicalPath, home: &CanonicalPath) -> String {
 fn below_home(path: &str, home: &CanonicalPath) -> String {
     let below = path.strip_prefix(home.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'));
     below.map_or_else(|| path.to_owned(), |rest| format!("~{rest}"))
-}
-
-/// The folder of each thing requested (a folder's own), with everything requested there.
-pub(super) fn folders(requested: &[RequestedAccess]) -> Vec<(CanonicalPath, AccessSet)> {
-    merged(requested.iter().filter_map(|w| {
-        let inside = w.target == PathKind::Folder && w.access != Access::Delete;
-        let folder = if inside { Some(w.path.clone()) } else { w.path.parent() };
-        folder.map(|f| (f, w.access))
-    }))
-}
-
-pub(super) fn merged(all: impl Iterator<Item = (CanonicalPath, Access)>) -> Vec<(CanonicalPath, AccessSet)> {
-    let mut merged: Vec<(CanonicalPath, AccessSet)> = Vec::new();
-    for (path, access) in all {
-        match merged.iter_mut().find(|(p, _)| *p == path) {
-            Some((_, set)) => *set = set.with(access),
-            None => merged.push((path, AccessSet::only(access))),
-        }
-    }
-    merged
 }
 
 fn union(a: AccessSet, b: AccessSet) -> AccessSet {

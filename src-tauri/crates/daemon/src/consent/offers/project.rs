@@ -1,7 +1,7 @@
 //! The offers of the project that the paths of a call lie in. Pure.
 
-use super::{STANDING, folders, tilde, verbs};
-use crate::consent::grantable::Grantable;
+use super::{STANDING, tilde, verbs};
+use crate::consent::grantable::{Grantable, folders};
 use crate::consent::{Lifetime, Offer, Reach};
 use crate::grants::GrantLimits;
 use ironcurtain_policy::{Access, AccessSet};
