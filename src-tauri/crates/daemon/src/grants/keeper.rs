@@ -227,21 +227,22 @@ impl Keeper {
         let ended = |pending: &Pending| Ended { why: pending.ending.why, at_ms: pending.ending.at_ms };
         let rows: Vec<(&str, Ended)> = all.iter().map(|p| (p.ending.id.as_str(), ended(p))).collect();
         let stored = self.store.end(&rows).map_err(|problem| problem.to_string());
-        for mut pending in all {
+        for pending in &mut all {
             let not_recorded = trouble.clone().filter(|_| !pending.recorded);
-            let problem = not_recorded.or_else(|| stored.clone().err());
-            self.shared.published.settle(&pending.ending.id, problem.as_deref());
-            let Some(problem) = problem else {
-                tell(&mut pending, Stored::Whole);
-                continue;
-            };
-            pending.noted = pending.noted || stored.is_ok() || self.note(&pending.ending);
-            let fate = if pending.noted { Stored::Noted } else { Stored::Nowhere };
-            tell(&mut pending, fate(problem.clone()));
-            pending.ending.trouble = Some(problem);
-            self.pending.push(pending);
+            pending.ending.trouble = not_recorded.or_else(|| stored.clone().err());
+            if pending.ending.trouble.is_some() {
+                pending.noted = pending.noted || stored.is_ok() || self.note(&pending.ending);
+            }
         }
+        let (mut whole, waiting): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|pending| pending.ending.trouble.is_none());
+        self.pending = waiting;
+        // Whoever sees or is told what became of an end finds the same among the troubles.
         self.health.set(Concern::Grants, self.trouble());
+        for pending in whole.iter_mut().chain(&mut self.pending) {
+            self.shared.published.settle(&pending.ending.id, pending.ending.trouble.as_deref());
+            tell(pending);
+        }
         self.clear_journal();
     }
 
@@ -295,9 +296,10 @@ impl Keeper {
     }
 }
 
-fn tell(pending: &mut Pending, stored: Stored) {
+fn tell(pending: &mut Pending) {
     if let Some(told) = pending.told.take() {
+        let fate = if pending.noted { Stored::Noted } else { Stored::Nowhere };
         // Who asked may be gone.
-        let _ = told.send(stored);
+        let _ = told.send(pending.ending.trouble.clone().map_or(Stored::Whole, fate));
     }
 }
