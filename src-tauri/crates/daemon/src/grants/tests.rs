@@ -1,15 +1,15 @@
 //! Grants as their users see them: given, used, taken back, and what is left of that after a kill.
 
+mod clocks;
+
 use super::ending::Left;
 use super::*;
-use crate::clock::{Moment, now_ms};
+use crate::clock::now_ms;
 use ironcurtain_audit::{Event, LOG_NAME};
 use ironcurtain_egress::HostPort;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{AccessSet, BoundValue, GrantKind, Role, ToolGrant, ToolUse};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicI64;
-use std::sync::atomic::Ordering::SeqCst;
 
 fn grant(id: &str, lifetime: Lifetime, session: Option<&str>) -> StandingGrant {
     StandingGrant {
@@ -33,36 +33,6 @@ fn grant(id: &str, lifetime: Lifetime, session: Option<&str>) -> StandingGrant {
         provenance: "question q1".into(),
     }
 }
-
-/// Clocks that the test moves, in milliseconds from their first reading.
-#[derive(Clone, Default)]
-struct Hands(Arc<(AtomicI64, AtomicI64)>);
-
-impl Hands {
-    const WALL: i64 = 1_700_000_000_000;
-    const BOOT: i64 = 50_000;
-
-    fn clock(&self, boot: &str) -> Clock {
-        let hands = self.0.clone();
-        Clock::moved_by(boot, move || Moment {
-            wall_ms: u64::try_from(Self::WALL + hands.0.load(SeqCst)).unwrap(),
-            boot_ms: u64::try_from(Self::BOOT + hands.1.load(SeqCst)).unwrap(),
-        })
-    }
-
-    /// Time passes.
-    fn pass(&self, ms: i64) {
-        self.0.0.fetch_add(ms, SeqCst);
-        self.0.1.fetch_add(ms, SeqCst);
-    }
-
-    /// The wall clock is set.
-    fn set_wall(&self, ms: i64) {
-        self.0.0.fetch_add(ms, SeqCst);
-    }
-}
-
-const MINUTE: i64 = 60_000;
 
 struct Place {
     dir: tempfile::TempDir,
@@ -326,61 +296,6 @@ async fn a_grant_on_record_that_was_not_stored_by_a_kill_has_an_end_on_record() 
     grants.close().await;
     settled(&place.open()).await;
     assert_eq!(place.ends_on_record("lost"), 1, "it is told once");
-}
-
-#[tokio::test]
-async fn a_grant_holds_only_while_both_clocks_allow_it() {
-    let quarter = |id: &str, hands: &Hands| StandingGrant {
-        expires_ms: Some(hands.clock("b").now().wall_ms + 15 * 60_000),
-        ..grant(id, Lifetime::QuarterHour, None)
-    };
-    let holds = |grants: &Grants| grants.hold(&["q".into()]);
-    for (name, turn, still) in [
-        ("set back by a day, 14 minutes later", (-1440, 14), true),
-        ("set back by a day, 15 minutes later", (-1440, 15), false),
-        ("set forward by 15 minutes", (15, 0), false),
-        ("set forward by 5 minutes, 9 minutes later", (5, 9), true),
-        ("set forward by 5 minutes, 10 minutes later", (5, 10), false),
-    ] {
-        let (place, hands) = (Place::new(), Hands::default());
-        let grants = place.open_by(hands.clock("b"));
-        give(&grants, &[quarter("q", &hands), grant("always", Lifetime::Always, None)]).await;
-        hands.set_wall(turn.0 * MINUTE);
-        hands.pass(turn.1 * MINUTE);
-        assert_eq!(holds(&grants), still, "{name}");
-        assert!(grants.hold(&["always".into()]));
-        // The list says when it really ends.
-        let now = hands.clock("b").now().wall_ms;
-        let left = grants.listed().iter().find_map(|grant| grant.expires_ms).unwrap() - now;
-        assert!(left <= 15 * 60_000, "{name}: {left}");
-        grants.close().await;
-        // The same over a restart of the trusted process, and of the machine, whose clock begins anew.
-        for boot in ["b", "another"] {
-            assert_eq!(holds(&place.open_by(hands.clock(boot))), still, "{name}, restarted in {boot}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_machine_that_is_started_anew_with_its_clock_set_back_prolongs_nothing() {
-    let (place, hands) = (Place::new(), Hands::default());
-    let grants = place.open_by(hands.clock("one"));
-    let ends = hands.clock("one").now().wall_ms + 15 * 60_000;
-    give(&grants, &[StandingGrant { expires_ms: Some(ends), ..grant("q", Lifetime::QuarterHour, None) }])
-        .await;
-    hands.pass(10 * MINUTE);
-    grants.close().await;
-    hands.set_wall(-600 * MINUTE);
-    for boot in ["two", "three"] {
-        let grants = place.open_by(hands.clock(boot));
-        assert!(grants.hold(&["q".into()]));
-        hands.pass(2 * MINUTE);
-        grants.close().await;
-    }
-    let grants = place.open_by(hands.clock("four"));
-    assert!(grants.hold(&["q".into()]));
-    hands.pass(MINUTE);
-    assert!(!grants.hold(&["q".into()]));
 }
 
 #[tokio::test]
