@@ -3,6 +3,7 @@
 //! Messages that pass through are kept as raw text; only what must be judged or rewritten is parsed.
 
 mod descriptor;
+mod fields;
 mod lines;
 mod memory;
 mod message;
@@ -11,11 +12,12 @@ mod outbox;
 mod overlong;
 
 pub use descriptor::{Input, Output};
+pub use fields::{AmbiguousField, Fields};
 pub use lines::{Line, Lines, MAX_LINE_BYTES};
 pub use memory::{Allowance, Memory, NoRoom, Share};
 pub use message::{
-    AmbiguousField, Fields, Id, Incoming, Response, Salvage, error_line, members, notification_line,
-    request_line, request_parts, response_line, response_parts, result_line,
+    Id, Incoming, Response, Salvage, error_line, members, notification_line, request_line, request_parts,
+    response_line, response_parts, result_line,
 };
 pub use notifications::{client_may_tell, server_may_tell};
 pub use outbox::{Outbox, Outgoing};

@@ -1,11 +1,10 @@
 //! The envelope of a JSON-RPC message, with everything inside kept as the text it came as.
 
 use super::Outgoing;
-use serde::de::{self, Deserializer, MapAccess, Visitor};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::{self, Deserializer};
+use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
-use std::fmt;
 
 /// The longest id either side may give a request, as it is written: 1 KiB.
 const LONGEST_ID: usize = 1024;
@@ -59,16 +58,6 @@ pub enum MessageError {
     /// The id is over the bound.
     #[error("the message's `id` has {0} bytes; at most {LONGEST_ID} are taken")]
     LongId(usize),
-}
-
-/// A field of the parameters that some readers would take for another one.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`params` has `{field}` beside `{name}`")]
-pub struct AmbiguousField {
-    /// Its name.
-    pub field: String,
-    /// The name that it could be taken for.
-    pub name: String,
 }
 
 impl MessageError {
@@ -212,80 +201,6 @@ impl Salvage {
     }
 }
 
-/// The fields of an object in their order, each value as it was written. A name that comes twice is an error:
-/// two readers could see two different messages.
-#[derive(Debug, Default, Clone)]
-pub struct Fields(Vec<(String, Box<RawValue>)>);
-
-impl Fields {
-    /// The value of a field.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<&RawValue> {
-        self.0.iter().find(|(n, _)| n == name).map(|(_, v)| &**v)
-    }
-
-    /// Checks that no field is one of these names in another case: some readers would take it for that name.
-    ///
-    /// # Errors
-    /// [`AmbiguousField`], whose text is for whoever sent it.
-    pub fn without_twins(&self, names: &[&str]) -> Result<(), AmbiguousField> {
-        // The two letters beside those of ASCII that are lower-case forms of letters of ASCII to such readers.
-        let folded = |name: &str| name.replace('\u{17f}', "s").replace('\u{212a}', "k").to_ascii_lowercase();
-        let twin = self.0.iter().find_map(|(field, _)| {
-            let name = names.iter().find(|name| field != *name && folded(field) == **name)?;
-            Some(AmbiguousField { field: field.clone(), name: (*name).to_owned() })
-        });
-        twin.map_or(Ok(()), Err)
-    }
-
-    /// Puts a value in the place of the old one, or at the end.
-    pub fn set(&mut self, name: &str, value: Box<RawValue>) {
-        match self.0.iter_mut().find(|(n, _)| n == name) {
-            Some((_, old)) => *old = value,
-            None => self.0.push((name.to_owned(), value)),
-        }
-    }
-
-    /// Takes a field away.
-    pub fn remove(&mut self, name: &str) {
-        self.0.retain(|(n, _)| n != name);
-    }
-
-    /// Names and values in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
-        self.0.iter().map(|(n, v)| (n.as_str(), &**v))
-    }
-}
-
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Fields;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-                let mut fields = Fields::default();
-                while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
-                    if fields.get(&name).is_some() {
-                        return Err(de::Error::custom(format_args!("the field `{name}` comes twice")));
-                    }
-                    fields.0.push((name, value));
-                }
-                Ok(fields)
-            }
-        }
-        deserializer.deserialize_map(Reader)
-    }
-}
-
-impl Serialize for Fields {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter())
-    }
-}
-
 /// A request line.
 #[must_use]
 pub fn request_line(id: &Id, method: &str, params: Option<&RawValue>) -> Vec<u8> {
@@ -424,14 +339,6 @@ mod tests {
         let refused = parse(1025).unwrap_err();
         assert_eq!(refused.code(), -32600);
         assert_eq!(refused.to_string(), "the message's `id` has 1025 bytes; at most 1024 are taken");
-    }
-
-    #[test]
-    fn a_field_that_comes_twice_is_an_error() {
-        let twice = serde_json::from_str::<Fields>(r#"{"path":"/a","path":"/b"}"#).unwrap_err();
-        assert!(twice.to_string().starts_with("the field `path` comes twice"), "{twice}");
-        let escaped = serde_json::from_str::<Fields>(r#"{"path":"/a","p\u0061th":"/b"}"#);
-        assert!(escaped.is_err());
     }
 
     #[test]
