@@ -12,25 +12,22 @@ mod masks;
 mod options;
 mod reconcile;
 mod running;
+mod starting;
 
 pub use applied::{Applied, Versions};
 pub use options::ActorOptions;
 
-use super::connection::{ConnectionOptions, ServerConnection};
+use super::connection::ServerConnection;
 use super::control::SupervisorControl;
 use super::down::{DownReason, GREETING_BOUND, ServerExit};
 use super::mounted::Mounted;
-use super::process::{self, Process, ProcessHold, Start, Watch};
 use super::roots::ServerView;
-use super::start_error::ServerStartError;
 use super::told::{Greeted, Told};
 use super::{MountLease, ServerError};
-use crate::autostart::WatchedServer;
-use crate::mounts::{Need, united};
+use crate::mounts::Need;
 use files::SessionFiles;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_paths::CanonicalPath;
-use last_words::LastWords;
 use reconcile::ServerRules;
 use running::{Greeting, News, Running, news, uncovered};
 use std::collections::{BTreeMap, BTreeSet};
@@ -248,84 +245,6 @@ impl Actor {
                 Err(ServerError::NotShown { path: path.as_str().to_owned(), reason: reason.clone() })
             }
         }
-    }
-
-    /// Starts the process with everything mounted that is to be seen, and greets it if the client has.
-    async fn start_server(&mut self) {
-        if self.quick_ends >= 3 && self.started.elapsed() < STEADY * self.quick_ends.min(15) {
-            return self.not_running(DownReason::EndsTooSoon(self.quick_ends));
-        }
-        self.state.send_replace(ServerState::Starting(self.starts + 1));
-        self.started = Instant::now();
-        self.project();
-        self.hides_too_little = false;
-        let needs = united(self.roots.borrow().needs.clone());
-        let mounted = needs.iter().cloned().map(Mounted::about_to_be).collect();
-        match self.start_process(&needs).await {
-            Ok(process) => self.process_started(process, mounted).await,
-            // One grant that cannot be shown must not keep the server down: it is added, and refused, by itself.
-            Err(_) if !needs.is_empty() => match self.start_process(&[]).await {
-                Ok(process) => self.process_started(process, Vec::new()).await,
-                Err(problem) => self.down(problem.into()).await,
-            },
-            Err(problem) => self.down(problem.into()).await,
-        }
-    }
-
-    async fn start_process(&mut self, needs: &[Need]) -> Result<Process, ServerStartError> {
-        let before = self.starts;
-        self.starts += 1;
-        let o = &self.options;
-        if before > 0 {
-            o.metrics.restarted();
-        }
-        let containment = o.containment.as_ref().map_err(Clone::clone)?;
-        let network = o.network.as_deref();
-        let watched = WatchedServer { session: &o.session, server: &o.server.name, before };
-        let watch = Some(Watch { autostart: &o.autostart, watched, named: &self.named });
-        let start = Start {
-            server: &o.server,
-            programs: &o.programs,
-            refuses_program: &*o.refuses_program,
-            around: &o.around,
-            network,
-            needs,
-            watch,
-        };
-        process::start(containment, start).await
-    }
-
-    async fn process_started(&mut self, process: Process, mounted: Vec<Mounted>) {
-        let Process { pid, stdin, stdout, stderr, hold, mut closed } = process;
-        let words = LastWords::of(stderr, self.options.log.clone());
-        let (connection, reading) = ServerConnection::start(ConnectionOptions {
-            stdin,
-            stdout,
-            client: self.options.client.clone(),
-            memory: self.options.memory.clone(),
-            roots: self.roots.subscribe(),
-            client_takes: self.options.client_takes.clone(),
-            noise: self.options.log.clone(),
-        });
-        self.understands = 0;
-        self.mounted = match hold {
-            ProcessHold::Live { .. } | ProcessHold::Fixed { .. } => {
-                let closing = |m: Mounted| {
-                    let closed = closed.remove(&m.need.path).unwrap_or_default();
-                    m.closing(closed)
-                };
-                mounted.into_iter().map(closing).collect()
-            }
-            ProcessHold::Plain { .. } => Vec::new(),
-        };
-        let mut running = Running { connection, hold, reading, words, pid, greeting: Greeting::None };
-        self.record(format!("the server {} started", self.options.server.name)).await;
-        running.greeting = greet(&self.told, &self.state, self.starts, &running);
-        if let Greeting::None = running.greeting {
-            let connection = running.connection.clone();
-            self.state.send_replace(ServerState::Up { connection, pid, ready: false });
-        }
-        self.running = Some(running);
     }
 
     /// The process has answered the greeting, or never will.
