@@ -15,6 +15,7 @@ use ironcurtain_policy::defaults;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 #[derive(Deserialize)]
@@ -251,7 +252,7 @@ fn run(name: &str) -> Questions {
         assert_eq!(world.person.asked().len(), 1, "{name}: {call:?} was not asked about");
     }
     // Printed with `--nocapture`; docs/policy.md has the figures.
-    println!("{}\n  {questions:?}", work.about);
+    let _ = writeln!(std::io::stderr(), "{}\n  {questions:?}", work.about);
     questions
 }
 
