@@ -42,6 +42,7 @@ fn each_command_of_the_readme_does_what_it_says_in_the_order_of_the_page() {
             .args(words(&line.replace("ID", id)))
             .env("IRONCURTAIN_HOME", world.ours())
             .env("HOME", &world.home.person)
+            .current_dir(&world.home.person)
             .output()
             .unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr);

@@ -209,7 +209,6 @@ const WIDEST: [Reach; 5] = [Reach::ProjectToChange, Reach::Folders, Reach::Host,
 /// The same, where it is only read.
 const TO_READ: [Reach; 4] = [Reach::ProjectToRead, Reach::Folders, Reach::Host, Reach::Tool];
 
-#[expect(clippy::print_stdout, reason = "the figures go to standard output")]
 fn run(name: &str) -> Questions {
     let work = read(name);
     let world = World::with(|prepared| install(prepared, &work));
