@@ -144,6 +144,27 @@ fn without_a_desktop_it_denies_what_it_cannot_ask() {
 }
 
 #[test]
+fn started_later_the_app_takes_the_place_of_one_that_can_ask_nobody_and_asks_for_its_agents() {
+    let screen = tray::with_panel();
+    let file = screen.home().join("plan.txt");
+    std::fs::write(&file, "ship on Tuesday").expect("the file");
+    let mut headless = App(without_a_desktop(&screen).stderr(Stdio::null()).spawn().expect("ironcurtain"));
+    until("the socket", || screen.home().join("ironcurtain/run/socket").exists().then_some(()));
+    let mut agent = agent(&screen);
+    let call = begin_reading(&mut agent, &file);
+    assert_eq!(agent.answer(call)["result"]["isError"], true);
+
+    let _app = App::start(&screen, &["--background"]);
+    assert_eq!(headless.exit(), Some(0));
+    tray::menu(&screen, "Protecting 1 session");
+    let call = begin_reading(&mut agent, &file);
+    screen.activate(&screen.window(DIALOG));
+    allow(&screen);
+    let allowed = agent.answer(call);
+    assert_eq!(allowed["result"]["content"][0]["text"], "ship on Tuesday", "{allowed}");
+}
+
+#[test]
 fn without_a_display_it_says_what_to_run_instead() {
     let screen = Screen::start();
     let output = command(&screen, &["--background"]).env_remove("DISPLAY").output().expect("the app");
