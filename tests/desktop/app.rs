@@ -21,11 +21,7 @@ fn an_agent_asks_and_the_person_answers_in_the_dialog() {
 
     let mut agent = agent(&screen);
     tray::menu(&screen, "Protecting 1 session");
-    let call = begin_reading(&mut agent, &file);
-    screen.activate(&screen.window(DIALOG));
-    allow(&screen);
-    let allowed = agent.answer(call);
-    assert_eq!(allowed["result"]["content"][0]["text"], "ship on Tuesday", "{allowed}");
+    read_when_allowed(&screen, &mut agent, &file);
 
     let call = begin_reading(&mut agent, &file);
     screen.activate(&screen.window(DIALOG));
@@ -117,11 +113,7 @@ fn started_without_a_display_the_person_is_asked_where_their_desktop_is() {
     assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
     tray::menu(&screen, "Protecting, no agent connected");
     let mut agent = agent(&screen);
-    let call = begin_reading(&mut agent, &file);
-    screen.activate(&screen.window(DIALOG));
-    allow(&screen);
-    let allowed = agent.answer(call);
-    assert_eq!(allowed["result"]["content"][0]["text"], "ship on Tuesday", "{allowed}");
+    read_when_allowed(&screen, &mut agent, &file);
     drop(agent);
     screen.helper("tray.py", &["press", "Quit"]);
 }
@@ -157,11 +149,7 @@ fn started_later_the_app_takes_the_place_of_one_that_can_ask_nobody_and_asks_for
     let _app = App::start(&screen, &["--background"]);
     assert_eq!(headless.exit(), Some(0));
     tray::menu(&screen, "Protecting 1 session");
-    let call = begin_reading(&mut agent, &file);
-    screen.activate(&screen.window(DIALOG));
-    allow(&screen);
-    let allowed = agent.answer(call);
-    assert_eq!(allowed["result"]["content"][0]["text"], "ship on Tuesday", "{allowed}");
+    read_when_allowed(&screen, &mut agent, &file);
 }
 
 #[test]
@@ -171,6 +159,15 @@ fn without_a_display_it_says_what_to_run_instead() {
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("no display was found; run `ironcurtain daemon`"), "{said}");
+}
+
+/// The agent reads the file that says "ship on Tuesday", which the person allows in the dialog.
+fn read_when_allowed(screen: &Screen, agent: &mut AgentClient, file: &Path) {
+    let call = begin_reading(agent, file);
+    screen.activate(&screen.window(DIALOG));
+    allow(screen);
+    let allowed = agent.answer(call);
+    assert_eq!(allowed["result"]["content"][0]["text"], "ship on Tuesday", "{allowed}");
 }
 
 /// Presses Allow as soon as that counts. A panel that just started may disturb the dialog in between.

@@ -7,10 +7,10 @@
 
 mod ending;
 mod journal;
-mod keeper;
 mod lifetime;
 mod limits;
 mod on_disk;
+mod owner;
 mod standing;
 mod store;
 mod table;
@@ -18,9 +18,9 @@ mod timing;
 mod uses;
 
 pub use ending::{Ended, Ending, Why};
-pub use keeper::Stored;
 pub use lifetime::Lifetime;
 pub use limits::GrantLimits;
+pub use owner::Stored;
 pub use standing::{Files, GrantSubject, Granted, StandingGrant};
 pub use store::StoreError;
 pub use table::GrantTable;
@@ -29,7 +29,7 @@ use crate::clock::Clock;
 use crate::health::Health;
 use ironcurtain_audit::{Audit, AuditError, Entry};
 use journal::Journal;
-use keeper::{Command, Keeper, Shared};
+use owner::{Command, GrantsOwner, Shared};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use store::{Store, StoredEnd};
@@ -98,7 +98,7 @@ pub enum Fate {
 }
 
 impl Grants {
-    /// Opens the database and starts its keeper, which finishes first what the last one has left.
+    /// Opens the database and starts its owner, which finishes first what the last one has left.
     ///
     /// # Errors
     /// [`StoreError`], when the database or its journal cannot be read.
@@ -134,10 +134,10 @@ impl Grants {
         let over = shared.published.expire();
         let (commands, inbox) = mpsc::channel();
         tell_ends(&commands, over);
-        let keeper = Keeper::new(shared.clone(), (store, journal), (audit, health), endings);
+        let owner = GrantsOwner::new(shared.clone(), (store, journal), (audit, health), endings);
         std::thread::Builder::new()
             .name("grants".to_owned())
-            .spawn(move || keeper.run(&inbox))
+            .spawn(move || owner.run(&inbox))
             .map_err(|e| StoreError::Thread(e.to_string()))?;
         let timing = timing::start(shared.clone(), commands.clone()).map_err(StoreError::Clock)?;
         Ok(Self { shared, commands, _timing: Arc::new(timing) })
@@ -195,7 +195,7 @@ impl Grants {
         let (ending, version) = self.shared.published.take(id)?;
         let grant = ending.grant.clone()?;
         let (told, stored) = oneshot::channel();
-        // Without a keeper the answer says so.
+        // Without an owner the answer says so.
         let _ = self.commands.send(Command::End(Box::new(ending), Some(told)));
         Some(TakenBack { grant, version, stored })
     }
@@ -218,7 +218,7 @@ impl Grants {
     /// Drops the grants of a session that ended.
     pub fn end_session(&self, session: &str) {
         self.shared.published.end_session(session);
-        // Without a keeper nothing is given any more.
+        // Without an owner nothing is given any more.
         let _ = self.commands.send(Command::EndSession(session.to_owned()));
     }
 
@@ -242,7 +242,7 @@ impl Grants {
 
 fn tell_ends(commands: &mpsc::Sender<Command>, ended: Vec<Ending>) {
     for ending in ended {
-        // Without a keeper the trusted process is ending.
+        // Without an owner the trusted process is ending.
         let _ = commands.send(Command::End(Box::new(ending), None));
     }
 }

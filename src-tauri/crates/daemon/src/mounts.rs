@@ -104,7 +104,7 @@ pub enum MountStep {
 /// The mounts to have, from everything that is needed: no more than [`united`], but what is mounted already and is
 /// still needed stays, since taking it away would cost a server that has it open its process.
 #[must_use]
-pub fn wanted(now: &[Need], needs: &[Need]) -> Vec<Need> {
+pub fn needed_mounts(now: &[Need], needs: &[Need]) -> Vec<Need> {
     let mut wanted = united(needs.iter().cloned());
     let replaced = |m: &Need, w: &Need| {
         w.path == m.path || (w.path.strictly_contains(&m.path) && w.writable && !m.writable)
@@ -202,10 +202,10 @@ mod tests {
     fn what_is_mounted_and_still_needed_stays_unless_it_would_hide_more() {
         let (file, read, write) = (n("/d/f", false), n("/d", false), n("/d", true));
         let mounted = [file.clone()];
-        assert_eq!(wanted(&mounted, &[file.clone(), read.clone()]), [read.clone(), file.clone()]);
-        assert_eq!(wanted(&[], &[file.clone(), read.clone()]), std::slice::from_ref(&read));
-        assert_eq!(wanted(&mounted, &[file.clone(), write.clone()]), [write]);
-        assert_eq!(wanted(&mounted, std::slice::from_ref(&read)), [read]);
+        assert_eq!(needed_mounts(&mounted, &[file.clone(), read.clone()]), [read.clone(), file.clone()]);
+        assert_eq!(needed_mounts(&[], &[file.clone(), read.clone()]), std::slice::from_ref(&read));
+        assert_eq!(needed_mounts(&mounted, &[file.clone(), write.clone()]), [write]);
+        assert_eq!(needed_mounts(&mounted, std::slice::from_ref(&read)), [read]);
     }
 
     fn applied(now: &[Need], steps: &[MountStep]) -> Vec<Need> {
@@ -241,7 +241,7 @@ mod tests {
         ) {
             let all = |of: Vec<(String, bool)>| of.iter().map(|(p, w)| n(p, *w)).collect::<Vec<_>>();
             let (now, needs) = (united(all(now)), all(needs));
-            let wanted = wanted(&now, &needs);
+            let wanted = needed_mounts(&now, &needs);
             let with = applied(&now, &additions(&now, &wanted));
             prop_assert!(wanted.iter().all(|w| with.contains(w)));
             prop_assert_eq!(applied(&with, &removals(&with, &wanted)), wanted);
@@ -254,7 +254,7 @@ mod tests {
         ) {
             let all = |of: Vec<(String, bool)>| of.iter().map(|(p, w)| n(p, *w)).collect::<Vec<_>>();
             let (now, needs) = (united(all(now)), all(needs));
-            let shown = wanted(&now, &needs);
+            let shown = needed_mounts(&now, &needs);
             let at = |of: &[Need], path: &CanonicalPath| {
                 let above = of.iter().filter(|m| m.path.contains(path));
                 above.max_by_key(|m| depth(&m.path)).map(|m| m.writable)

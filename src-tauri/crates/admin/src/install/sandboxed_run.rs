@@ -114,7 +114,8 @@ impl RunSandbox<'_> {
 async fn attend(launched: LaunchedSandbox, rules: HostRules) -> Result<RunOutput, BuildError> {
     let LaunchedSandbox { stdin, stdout, stderr, control, egress, .. } = launched;
     drop(stdin);
-    let said = [stdout, stderr].map(|stream| Input::new(stream).map(|input| tokio::spawn(last_words(input))));
+    let said =
+        [stdout, stderr].map(|stream| Input::new(stream).map(|input| tokio::spawn(output_tail(input))));
     let mut control = SupervisorControl::unwatched(control)?;
     control.started().await?;
     let seen = Arc::new(Seen::default());
@@ -149,7 +150,7 @@ async fn attend(launched: LaunchedSandbox, rules: HostRules) -> Result<RunOutput
 }
 
 /// Reads to the end and keeps the last of it.
-async fn last_words(mut stream: Input) -> String {
+async fn output_tail(mut stream: Input) -> String {
     let mut kept = Vec::new();
     let mut piece = vec![0; 8192];
     while let Ok(length @ 1..) = stream.read(&mut piece).await {

@@ -48,8 +48,8 @@ impl Filter {
 
     fn has_words(&self, entry: &Entry) -> bool {
         let Some(text) = &self.text else { return true };
-        let (words, wanted) = (words_of(entry), wanted(text));
-        wanted.iter().all(|(word, begins)| match begins {
+        let words = words_of(entry);
+        search_words(text).iter().all(|(word, begins)| match begins {
             true => words.range(word.clone()..).next().is_some_and(|next| next.starts_with(word)),
             false => words.contains(word),
         })
@@ -75,7 +75,7 @@ impl Narrow {
         ];
         let keys = fields.into_iter().filter_map(|(field, value)| Some(key(field, value?)));
         // Of letters and digits alone.
-        let words = filter.text.iter().flat_map(|text| wanted(text));
+        let words = filter.text.iter().flat_map(|text| search_words(text));
         let words = words.map(|(word, begins)| format!("\"{word}\"{}", if begins { " *" } else { "" }));
         let terms: Vec<String> = keys.chain(words).collect();
         Self {
@@ -114,7 +114,7 @@ fn without_slash(path: &str) -> &str {
 }
 
 /// The words that a person looks for, and of which only the beginning is given.
-fn wanted(text: &str) -> Vec<(String, bool)> {
+fn search_words(text: &str) -> Vec<(String, bool)> {
     let each = text.split_whitespace().flat_map(|given| {
         let begins = given.ends_with('*');
         let words: Vec<String> = words(given).collect();

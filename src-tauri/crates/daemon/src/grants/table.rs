@@ -1,6 +1,6 @@
 //! The published table: what is granted at this moment.
 //!
-//! - INVARIANT: whoever takes a grant away publishes that first, in one step, and waits for nobody; storing it is the keeper's
+//! - INVARIANT: whoever takes a grant away publishes that first, in one step, and waits for nobody; storing it is the owner's
 //!   matter.
 //! - A grant holds only while both clocks allow it.
 
@@ -150,7 +150,7 @@ impl Published {
     }
 
     /// Notes the trouble with storing an end, or forgets one that is stored.
-    pub(super) fn settle(&self, id: &str, trouble: Option<&str>) {
+    pub(super) fn note_end(&self, id: &str, trouble: Option<&str>) {
         self.table.send_if_modified(|table| {
             let Some(at) = table.ending.iter().position(|ending| ending.id == id) else { return false };
             let table = Arc::make_mut(table);

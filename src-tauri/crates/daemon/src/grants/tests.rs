@@ -90,7 +90,7 @@ fn hold(place: &Place) -> rusqlite::Connection {
     other
 }
 
-async fn settled(grants: &Grants) {
+async fn stored(grants: &Grants) {
     grants.watch().wait_for(|table| table.ending.is_empty()).await.unwrap();
 }
 
@@ -151,7 +151,7 @@ async fn an_expired_grant_leaves_the_table_by_itself_and_at_the_next_start() {
     let grants = place.open();
     give(&grants, &[short("x")]).await;
     grants.watch().wait_for(|table| table.grants.is_empty()).await.unwrap();
-    settled(&grants).await;
+    stored(&grants).await;
     assert_eq!(place.ends_on_record("x"), 1);
     assert!(place.log().contains("a grant ended by the clock"));
     grants.close().await;
@@ -162,7 +162,7 @@ async fn an_expired_grant_leaves_the_table_by_itself_and_at_the_next_start() {
     assert_eq!(store("UPDATE grants SET expires_ms = 1"), 1);
     let grants = place.open();
     assert_eq!(ids(&grants), [""; 0]);
-    settled(&grants).await;
+    stored(&grants).await;
     assert_eq!(place.ends_on_record("past"), 1);
 }
 
@@ -235,7 +235,7 @@ async fn what_is_taken_back_is_denied_before_anything_is_stored_and_does_not_com
     drop((grants, held));
     let grants = place.open();
     assert_eq!(ids(&grants), ["kept"]);
-    settled(&grants).await;
+    stored(&grants).await;
     assert_eq!(place.health.all(), [""; 0]);
     assert!(matches!(grants.fate("a").await.unwrap(), Fate::Ended(Ended { why: Why::TakenBack, .. })));
     assert_eq!(grants.fate("kept").await.unwrap(), Fate::Unknown);
@@ -256,7 +256,7 @@ async fn what_waits_to_be_stored_is_stored_when_that_can_be() {
     assert!(matches!(grants.take_back("a").unwrap().stored().await, Stored::Noted(_)));
     assert_eq!(place.health.all().len(), 1);
     drop(held);
-    settled(&grants).await;
+    stored(&grants).await;
     grants.close().await;
     assert_eq!(place.health.all(), [""; 0]);
     assert_eq!(place.ends_on_record("a"), 1);
@@ -271,7 +271,7 @@ async fn a_grant_that_cannot_be_kept_is_not_given_and_has_an_end_on_record() {
     assert!(matches!(refused, Err(GrantError::Store(StoreError::Database { .. }))), "{refused:?}");
     assert_eq!(ids(&grants), [""; 0]);
     drop(held);
-    settled(&grants).await;
+    stored(&grants).await;
     assert_eq!(place.ends_on_record("a"), 1);
     assert!(place.log().contains("a grant could not be kept, and does not hold"));
     give(&grants, &[grant("b", Lifetime::Always, None)]).await;
@@ -290,11 +290,11 @@ async fn a_grant_on_record_that_was_not_stored_by_a_kill_has_an_end_on_record() 
     journal.note(&[being_given("lost"), being_given("kept")]).unwrap();
     drop(journal);
     let grants = place.open();
-    settled(&grants).await;
+    stored(&grants).await;
     assert_eq!(ids(&grants), ["kept"]);
     assert_eq!((place.ends_on_record("lost"), place.ends_on_record("kept")), (1, 0));
     grants.close().await;
-    settled(&place.open()).await;
+    stored(&place.open()).await;
     assert_eq!(place.ends_on_record("lost"), 1, "it is told once");
 }
 

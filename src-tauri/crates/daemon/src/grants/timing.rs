@@ -1,6 +1,6 @@
 //! The ends of grants by the clock, noticed when they come: also when the wall clock is set, or the machine wakes up.
 
-use super::keeper::{Command, Shared};
+use super::owner::{Command, Shared};
 use super::tell_ends;
 use crate::clock::{Alarm, Moment};
 use std::io;

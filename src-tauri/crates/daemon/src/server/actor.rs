@@ -7,12 +7,12 @@
 
 mod applied;
 mod files;
-mod last_words;
 mod masks;
 mod options;
 mod reconcile;
 mod running;
 mod starting;
+mod stderr_tail;
 
 pub use applied::{Applied, Versions};
 pub use options::ActorOptions;
@@ -278,8 +278,8 @@ impl Actor {
             }
             None => None,
         };
-        let last_words = running.words.said().await;
-        let ending = ServerExit { status: status.or_else(|| running.hold.status()), last_words };
+        let stderr_tail = running.stderr_tail.text().await;
+        let ending = ServerExit { status: status.or_else(|| running.hold.status()), stderr_tail };
         running.connection.ended(&ending);
         let lost = running.control().map(SupervisorControl::uncovered).unwrap_or_default();
         let was_greeted = running.greeting.is_open();

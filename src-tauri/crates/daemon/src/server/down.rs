@@ -41,7 +41,7 @@ pub struct ServerExit {
     /// Its exit status, 128 and the signal where one ended it.
     pub status: Option<i32>,
     /// The last that it wrote to standard error, as people and agents may be shown it.
-    pub last_words: String,
+    pub stderr_tail: String,
 }
 
 impl fmt::Display for ServerExit {
@@ -51,10 +51,10 @@ impl fmt::Display for ServerExit {
             Some(status @ 129..=192) => write!(f, "it ended by signal {} (status {status})", status - 128)?,
             Some(status) => write!(f, "it ended with status {status}")?,
         }
-        if self.last_words.is_empty() {
+        if self.stderr_tail.is_empty() {
             return Ok(());
         }
-        write!(f, "; the last it wrote to standard error: `{}`", self.last_words)
+        write!(f, "; the last it wrote to standard error: `{}`", self.stderr_tail)
     }
 }
 

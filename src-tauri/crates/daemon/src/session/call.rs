@@ -146,7 +146,7 @@ async fn forward(
     let decision = session.services.audit.record(entry).await?;
     // Putting it on record may have taken a while.
     if !session.services.grants.hold(permit.grants()) {
-        session.not_forwarded(call).await;
+        session.not_forwarded(decision).await;
         return Err(CallRefusal::Changed);
     }
     session.counts.allowed.fetch_add(1, Ordering::Relaxed);

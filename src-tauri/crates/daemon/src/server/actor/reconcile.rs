@@ -11,7 +11,7 @@ mod mount_steps;
 use super::{Actor, Applied, Running, ServerState, Versions};
 use crate::autostart::runs_later;
 use crate::grants::{GrantTable, StandingGrant};
-use crate::mounts::{MountStep, Need, additions, removals, wanted};
+use crate::mounts::{MountStep, Need, additions, needed_mounts, removals};
 use crate::policy_snapshot::PolicySnapshot;
 use crate::server::connection::{ServerAnswer, ServerConnection};
 use crate::server::control::SupervisorControl;
@@ -174,7 +174,7 @@ impl Actor {
         self.apply(stale, &mut round).await;
         let needs = self.roots.borrow().needs.clone();
         let now: Vec<Need> = self.mounted.iter().map(|m| m.need.clone()).collect();
-        let wanted = wanted(&now, &needs);
+        let wanted = needed_mounts(&now, &needs);
         self.apply(additions(&now, &wanted), &mut round).await;
         round.told = self.announce_roots();
         let now: Vec<Need> = self.mounted.iter().map(|m| m.need.clone()).collect();

@@ -1,6 +1,6 @@
 //! The process that runs, and how it ends.
 
-use super::last_words::LastWords;
+use super::stderr_tail::StderrTail;
 use crate::server::connection::{Reading, ServerConnection};
 use crate::server::control::SupervisorControl;
 use crate::server::process::ProcessHold;
@@ -19,7 +19,7 @@ pub(super) struct Running {
     pub(super) connection: ServerConnection,
     pub(super) hold: ProcessHold,
     pub(super) reading: Reading,
-    pub(super) words: LastWords,
+    pub(super) stderr_tail: StderrTail,
     pub(super) pid: u32,
     pub(super) greeting: Greeting,
 }

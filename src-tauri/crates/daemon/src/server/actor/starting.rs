@@ -1,7 +1,7 @@
 //! Starting the process of a server, with what it is to see.
 
-use super::last_words::LastWords;
 use super::running::{Greeting, Running};
+use super::stderr_tail::StderrTail;
 use super::{Actor, DownReason, STEADY, ServerState, greet};
 use crate::autostart::WatchedServer;
 use crate::mounts::{Need, united};
@@ -59,7 +59,7 @@ impl Actor {
 
     async fn process_started(&mut self, process: Process, mounted: Vec<Mounted>) {
         let Process { pid, stdin, stdout, stderr, hold, mut closed } = process;
-        let words = LastWords::of(stderr, self.options.log.clone());
+        let stderr_tail = StderrTail::of(stderr, self.options.log.clone());
         let (connection, reading) = ServerConnection::start(ConnectionOptions {
             stdin,
             stdout,
@@ -80,7 +80,7 @@ impl Actor {
             }
             ProcessHold::Plain { .. } => Vec::new(),
         };
-        let mut running = Running { connection, hold, reading, words, pid, greeting: Greeting::None };
+        let mut running = Running { connection, hold, reading, stderr_tail, pid, greeting: Greeting::None };
         self.record(format!("the server {} started", self.options.server.name)).await;
         running.greeting = greet(&self.told, &self.state, self.starts, &running);
         if let Greeting::None = running.greeting {

@@ -62,11 +62,9 @@ impl Session {
     }
 
     /// Puts on record that a call which was allowed did not happen: what was granted has ended meanwhile.
-    pub(super) async fn not_forwarded(&self, call: &Call) {
-        let mut entry = self.entry(Event::Outcome, "not forwarded: what was granted had ended by then");
-        entry.request_id = Some(call.ticket.id.as_json().to_owned());
-        entry.tool_name = Some(call.tool.tool.clone());
-        entry.result = Some(CallResult::Refused);
+    pub(super) async fn not_forwarded(&self, decision: u64) {
+        let mut entry = Entry::end_of(decision, CallResult::Refused, 0);
+        "not forwarded: what was granted had ended by then".clone_into(&mut entry.summary);
         self.record(entry).await;
     }
 

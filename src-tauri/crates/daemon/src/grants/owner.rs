@@ -24,7 +24,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// The time after which uses are stored, and the time that is left to grants.
 const BATCH: Duration = Duration::from_secs(5);
 
-/// The grants in force and the counts of their uses, which the keeper shares with everybody.
+/// The grants in force and the counts of their uses, which the owner shares with everybody.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) published: Published,
@@ -59,7 +59,7 @@ struct Pending {
     told: Option<oneshot::Sender<Stored>>,
 }
 
-pub(super) struct Keeper {
+pub(super) struct GrantsOwner {
     pub(super) shared: Arc<Shared>,
     pub(super) store: Store,
     pub(super) journal: Journal,
@@ -70,8 +70,8 @@ pub(super) struct Keeper {
     batch_at: Option<Instant>,
 }
 
-impl Keeper {
-    /// A keeper that first finishes what the last one has left.
+impl GrantsOwner {
+    /// An owner that first finishes what the last one has left.
     pub(super) fn new(
         shared: Arc<Shared>,
         (store, journal): (Store, Journal),
@@ -86,7 +86,7 @@ impl Keeper {
 
     pub(super) fn run(mut self, inbox: &mpsc::Receiver<Command>) {
         self.batch_at = self.has_timed().then(|| Instant::now() + BATCH);
-        self.settle();
+        self.finish_pending();
         loop {
             let first = match inbox.recv_timeout(self.pause()) {
                 Ok(command) => Some(command),
@@ -96,11 +96,11 @@ impl Keeper {
             let (mut due, mut closing) = (first.is_none(), None);
             // What waits is denied already; all of it is noted before any of it is stored.
             for command in first.into_iter().chain(inbox.try_iter()) {
-                closing = self.obey(command).or(closing);
+                closing = self.handle(command).or(closing);
             }
             due |= self.pending.iter().any(|pending| pending.ending.trouble.is_none());
             if due || closing.is_some() {
-                self.settle();
+                self.finish_pending();
             }
             if self.batch_at.is_some_and(|at| at <= Instant::now()) || closing.is_some() {
                 self.store_batch();
@@ -120,7 +120,7 @@ impl Keeper {
     }
 
     /// Does one thing; gives who is to be told at the end, if it is to end.
-    fn obey(&mut self, command: Command) -> Option<oneshot::Sender<()>> {
+    fn handle(&mut self, command: Command) -> Option<oneshot::Sender<()>> {
         // A caller that went away has what it asked for done all the same.
         match command {
             Command::Give(gifts, reply) => {
@@ -209,7 +209,7 @@ impl Keeper {
     }
 
     /// Puts on record and stores what is not yet, and tells what became of it.
-    fn settle(&mut self) {
+    fn finish_pending(&mut self) {
         if self.pending.is_empty() {
             return;
         }
@@ -240,7 +240,7 @@ impl Keeper {
         // Whoever sees or is told what became of an end finds the same among the troubles.
         self.health.set(Concern::Grants, self.trouble());
         for pending in whole.iter_mut().chain(&mut self.pending) {
-            self.shared.published.settle(&pending.ending.id, pending.ending.trouble.as_deref());
+            self.shared.published.note_end(&pending.ending.id, pending.ending.trouble.as_deref());
             tell(pending);
         }
         self.clear_journal();

@@ -22,18 +22,18 @@ const END_BOUND: Duration = Duration::from_millis(200);
 
 /// The task that reads, and the end of what it read.
 #[derive(Debug)]
-pub(super) struct LastWords {
+pub(super) struct StderrTail {
     last: Arc<Mutex<VecDeque<u8>>>,
     task: JoinHandle<()>,
 }
 
-impl Drop for LastWords {
+impl Drop for StderrTail {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl LastWords {
+impl StderrTail {
     pub(super) fn of(stderr: Input, log: SessionLog) -> Self {
         let last = Arc::<Mutex<VecDeque<u8>>>::default();
         let task = tokio::spawn(copy(stderr, log, last.clone()));
@@ -41,7 +41,7 @@ impl LastWords {
     }
 
     /// The end of what it said, on one line, without secrets, as people and agents may be shown it.
-    pub(super) async fn said(&mut self) -> String {
+    pub(super) async fn text(&mut self) -> String {
         // One whose end does not come has said what is there.
         let _ = tokio::time::timeout(END_BOUND, &mut self.task).await;
         let last: Vec<u8> = {
