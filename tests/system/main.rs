@@ -50,6 +50,7 @@ mod tasks;
 mod telling;
 mod tricks;
 mod typed;
+mod unannotated;
 mod wire;
 mod work;
 mod world;

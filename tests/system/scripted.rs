@@ -3,7 +3,7 @@
 use crate::hostile;
 use crate::place::Prepared;
 use crate::world::World;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The beginning of every script. `answer` answers a call, `fail` ends without a word, `greet` answers the greeting.
 const PRELUDE: &str = r#"
@@ -47,8 +47,15 @@ pub fn world(script: &str) -> World {
 
 /// Writes the configuration of such a server.
 pub fn install(prepared: &Prepared, script: &str) {
+    install_as(prepared, script, &json!({}));
+}
+
+/// The same, with these keys of its entry besides.
+pub fn install_as(prepared: &Prepared, script: &str, keys: &Value) {
     hostile::install(prepared);
     let script = format!("{PRELUDE}\n{script}");
-    let servers = json!({ "hostile": { "command": "/usr/bin/python3", "args": ["-c", script] } });
+    let mut entry = json!({ "command": "/usr/bin/python3", "args": ["-c", script] });
+    entry.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+    let servers = json!({ "hostile": entry });
     std::fs::write(prepared.home.config.join("mcp-servers.json"), servers.to_string()).unwrap();
 }

@@ -111,7 +111,10 @@ impl ConsentView {
             headline: headline(question, home),
             band: (!question.sandboxed).then_some(NOT_SANDBOXED),
             lines: question.consequences.iter().map(|consequence| line(consequence, home)).collect(),
-            with: question.with.iter().map(|(name, value)| argument(name, value)).collect(),
+            with: {
+                let limit = if question.says_it_whole() { usize::MAX } else { ASKED_CHARS };
+                question.with.iter().map(|(name, value)| argument(name, value, limit)).collect()
+            },
             also: question.also.iter().map(|sentence| text::line(sentence)).collect(),
             facts: facts::facts(question, home),
             preview: question.preview.as_ref().map(preview),
@@ -226,13 +229,13 @@ fn quoted(said: &str, limit: usize) -> String {
     visible::quoted(&text::clip(&text::line(said), limit))
 }
 
-fn argument(name: &str, value: &str) -> LineView {
+fn argument(name: &str, value: &str, limit: usize) -> LineView {
     let words = vec![
         span("with ", Tone::Plain),
         span(text::name(name), Tone::Strong),
         span(": ", Tone::Plain),
         // One line, whatever is in it: none of its own can be taken for one of ours.
-        span(text::clip(&text::line(&value.replace('\n', " \u{23ce} ")), ASKED_CHARS), Tone::Plain),
+        span(text::clip(&text::line(&value.replace('\n', " \u{23ce} ")), limit), Tone::Plain),
     ];
     LineView { words, asked_for: None }
 }

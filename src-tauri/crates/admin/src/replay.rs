@@ -106,6 +106,7 @@ impl Replaying<'_> {
             snapshot: self.snapshot.clone(),
             server: call.server.clone(),
             contained: JudgingContext::contained_by_name(self.servers, &call.server),
+            unannotated: JudgingContext::unannotated_by_name(self.servers, &call.server),
             sandbox,
             resolver: Resolver::new(self.snapshot.home.clone(), base),
             grants,

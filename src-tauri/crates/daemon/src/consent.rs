@@ -149,6 +149,14 @@ pub struct Question {
     pub deadline: Duration,
 }
 
+impl Question {
+    /// Returns `true` if nobody knows what the call does: whoever draws it shows all of [`Question::with`].
+    #[must_use]
+    pub fn says_it_whole(&self) -> bool {
+        self.consequences.iter().any(|consequence| consequence.verb == Verb::Call)
+    }
+}
+
 /// One thing that a call would do: "**push** main to `https://evil.example/x`".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Consequence {

@@ -16,7 +16,7 @@ use ironcurtain_git_facts::{GitContext, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
     CallPlan, Context, Denial, Explanation, Fact, GrantKind, HostGrant, PathGrant, PendingApproval,
-    ResolvedCall, ServerReach, ToolGrant, Verdict, explain, judge,
+    ResolvedCall, ServerReach, ToolGrant, Unannotated, Verdict, explain, judge,
 };
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -31,6 +31,8 @@ pub struct JudgingContext {
     pub server: String,
     /// The way it writes files in its sandbox; nothing when it has none.
     pub contained: Option<FileWrites>,
+    /// The answer to its tools that nobody has annotated.
+    pub unannotated: Unannotated,
     /// The session sandbox directory, if there is one.
     pub sandbox: Option<CanonicalPath>,
     /// Resolves paths, `~` and relative ones among them.
@@ -94,6 +96,12 @@ impl JudgingContext {
         servers.find(Some(name)).map_or(Some(FileWrites::default()), Self::contained)
     }
 
+    /// The answer to tools of a server that nobody has annotated, by its entry. One that is not configured has none.
+    #[must_use]
+    pub fn unannotated_by_name(servers: &Servers, name: &str) -> Unannotated {
+        servers.find(Some(name)).map(|server| server.unannotated).unwrap_or_default()
+    }
+
     /// The reach that a server will have by its entry, what the policy opens to it for good and these grants. What it is
     /// shown beside that is known only while it runs.
     #[must_use]
@@ -126,7 +134,7 @@ impl JudgingContext {
         tool: &str,
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<Planned<'a>, Denial> {
-        let plan = self.snapshot.annotations.plan(&self.server, tool, arguments)?;
+        let plan = self.snapshot.annotations.plan_or_ask(&self.server, tool, arguments, self.unannotated)?;
         let found = resolve::paths(&plan, &Fact::Plain, |raw| self.resolver.resolve(raw))?;
         let remotes = RemoteQuestion::of(&plan, found.paths.iter().map(|found| &found.path));
         Ok(Planned { plan, found, remotes })

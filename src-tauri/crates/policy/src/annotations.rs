@@ -1,6 +1,7 @@
 //! The meaning of the arguments of each known tool.
 //!
-//! - A tool that is not annotated is not known, and is denied.
+//! - A tool that is not annotated is not known, and is denied, unless its server's entry says to ask: then nothing of its
+//!   arguments is understood, and none of them is resolved.
 //! - Conditional roles: the first condition that holds decides; comparing is strict (`"true"` is not `true`), a
 //!   condition without operator never holds. A condition takes roles away from the default or adds to it; it never
 //!   puts others in their place.
@@ -14,6 +15,16 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The answer to calls of tools that nobody has annotated, by the word of their server's entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unannotated {
+    /// They are denied.
+    #[default]
+    Deny,
+    /// The person is asked about each.
+    Ask,
+}
+
 /// The annotated tools, by server.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Annotations {
@@ -26,6 +37,8 @@ pub(crate) struct AnnotatedTool {
     pub(crate) server: Arc<str>,
     pub(crate) name: Arc<str>,
     pub(crate) annotation: ToolAnnotation,
+    /// Nobody has annotated it: its annotation is empty and says nothing.
+    pub(crate) is_unannotated: bool,
 }
 
 /// The meaning of one tool's arguments.
@@ -80,6 +93,13 @@ pub enum ArgumentCondition {
     Falsy,
     /// No operator: never holds.
     Never,
+}
+
+impl AnnotatedTool {
+    /// A tool that nobody has annotated.
+    pub(crate) fn nobody_s(server: &str, tool: &str) -> Self {
+        Self { server: server.into(), name: tool.into(), is_unannotated: true, ..Self::default() }
+    }
 }
 
 impl Annotations {

@@ -71,7 +71,7 @@ impl CallPlan<'_> {
 impl ResolvedCall {
     fn new(plan: &CallPlan<'_>, mut facts: impl Iterator<Item = Fact>) -> Result<Self, Denial> {
         let mut call = Self {
-            tool: Arc::clone(plan.tool),
+            tool: Arc::clone(&plan.tool),
             arguments: Arc::clone(plan.arguments),
             carried: plan.carried,
             judged: plan.judged.clone(),
@@ -93,6 +93,12 @@ impl ResolvedCall {
     #[must_use]
     pub fn tool(&self) -> &str {
         &self.tool.name
+    }
+
+    /// Returns `true` if nobody has annotated its tool, so that nobody knows what its arguments mean.
+    #[must_use]
+    pub fn is_unannotated(&self) -> bool {
+        self.tool.is_unannotated
     }
 
     /// The arguments to send, canonical values in place.

@@ -81,6 +81,8 @@ impl RuleReason {
 pub(crate) const STARTS_PROGRAMS: &str = "structural-starts-programs";
 /// The name of the answer that asks about an address outside the hosts of its server.
 pub(crate) const DOMAIN_GATE: &str = "structural-domain-escalate";
+/// The name of the answer that asks about a tool that nobody has annotated.
+pub(crate) const UNANNOTATED: &str = "structural-unannotated";
 /// The name of the answer that allows what a grant covers.
 pub(crate) const GRANT: &str = "grant";
 

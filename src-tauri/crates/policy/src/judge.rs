@@ -3,6 +3,8 @@
 //! - Structure first (protected paths, introspection, session sandbox), then grants, then rules, value by value.
 //! - The strictest answer wins: deny, then escalate, then allow. What nothing covers is denied.
 //! - A deny rule is never overruled: not by a grant, not by a person's answer, not by a URL gate.
+//! - A tool that nobody has annotated is asked about, where its server's entry says so. No rule allows it but one for what
+//!   reaches nothing, which the kernel holds to whatever the arguments say; a rule that denies covers it in doubt.
 
 pub(crate) mod cover;
 mod evaluation;
@@ -16,8 +18,9 @@ pub use explain::{Explanation, ExplanationStep, SettledBy};
 
 use crate::rules::RulesFor;
 use crate::{
-    Access, AllowedBy, AllowedHosts, HostGrant, PathGrant, PendingApproval, Permit, Policy, ProtectedPaths,
-    ResolvedCall, ResolvedValue, Resource, Role, Rule, RuleReason, ServerReach, ToolGrant, Verdict,
+    Access, AllowedBy, AllowedHosts, Decision, HostGrant, PathGrant, PendingApproval, Permit, Policy,
+    ProtectedPaths, ResolvedCall, ResolvedValue, Resource, Role, Rule, RuleReason, ServerReach, ToolGrant,
+    Verdict,
 };
 use cover::ValueInRole;
 use evaluation::{Discharge, Evaluation};
@@ -82,7 +85,8 @@ fn session_folder() -> RuleReason {
 }
 
 fn is_introspection(call: &ResolvedCall) -> bool {
-    call.server() == "filesystem"
+    !call.is_unannotated()
+        && call.server() == "filesystem"
         && call.tool() == "list_allowed_directories"
         && call.transport_arguments().is_empty()
 }
@@ -112,7 +116,9 @@ impl<'a> Judging<'a> {
 
     fn evaluate(&self) -> Evaluation<'a> {
         let mut evaluation = Evaluation::default();
-        if self.call.roles().is_empty() {
+        if self.call.is_unannotated() {
+            self.judge_unannotated(&mut evaluation);
+        } else if self.call.roles().is_empty() {
             self.judge_whole_call(&mut evaluation);
         }
         for role in self.call.roles() {
@@ -127,6 +133,18 @@ impl<'a> Judging<'a> {
         match self.tool_grant(rule) {
             Some(grant) => evaluation.discharge(Discharge::Tool(grant)),
             None => evaluation.by_rule(JudgedValue::WHOLE_CALL, rule),
+        }
+    }
+
+    /// A tool that nobody has annotated: asked about unless a rule denies it, or it can reach nothing.
+    fn judge_unannotated(&self, evaluation: &mut Evaluation<'a>) {
+        let rule = self.rule_for_unannotated();
+        match (self.tool_grant(rule), rule.map(|rule| rule.then)) {
+            (Some(grant), _) => evaluation.discharge(Discharge::Tool(grant)),
+            (None, Some(Decision::Escalate)) => evaluation.is_unannotated(),
+            (None, Some(Decision::Allow | Decision::Deny) | None) => {
+                evaluation.by_rule(JudgedValue::WHOLE_CALL, rule);
+            }
         }
     }
 
@@ -219,6 +237,11 @@ impl<'a> Judging<'a> {
     /// The rule that decides about a call that names no resource.
     fn rule_for_call(&self) -> Option<&'a Rule> {
         cover::first(self.rules(), |rule| cover::cover_call(rule, self.call, self.context.reach).ok())
+    }
+
+    /// The rule that decides about a call of a tool that nobody has annotated.
+    fn rule_for_unannotated(&self) -> Option<&'a Rule> {
+        cover::of_unannotated(self.rules(), self.call, self.context.reach)
     }
 
     /// A grant of the tool that covers the call, unless the rule that decides denies it.

@@ -34,7 +34,9 @@ mod tool_use;
 mod verbs;
 mod verdict;
 
-pub use annotations::{Annotations, ArgumentCondition, ArgumentRoles, ConditionalRoles, ToolAnnotation};
+pub use annotations::{
+    Annotations, ArgumentCondition, ArgumentRoles, ConditionalRoles, ToolAnnotation, Unannotated,
+};
 pub use call::{Fact, ResolvedCall, ResolvedValue, Resource};
 pub use decision::{AllowedBy, Decision, DeniedBy, RuleReason};
 pub use denial::Denial;

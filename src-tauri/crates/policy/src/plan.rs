@@ -1,17 +1,18 @@
 //! From a tool call to the values that must be resolved before it can be judged.
 //!
 //! - An unknown tool, an unknown argument and an argument of the wrong shape are denied here.
+//! - Of a call of an unknown tool that is asked about no argument is understood, whatever it looks like: there are no values.
 //! - A value of a judged role is a text or a flat list of texts; anything else is denied, never skipped.
 
 use crate::annotations::AnnotatedTool;
-use crate::{Annotations, Denial, Role, RoleSet, Roles};
+use crate::{Annotations, Denial, Role, RoleSet, Roles, Unannotated};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// A call whose arguments are understood, and whose values wait for facts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallPlan<'a> {
-    pub(crate) tool: &'a Arc<AnnotatedTool>,
+    pub(crate) tool: Arc<AnnotatedTool>,
     pub(crate) arguments: &'a Arc<Map<String, Value>>,
     pub(crate) carried: RoleSet,
     pub(crate) judged: Vec<Role>,
@@ -46,6 +47,26 @@ impl Annotations {
         build(known, arguments, &known.annotation.accepted.take(arguments)?)
     }
 
+    /// Understands a call as [`Annotations::plan`] does. Where `unannotated` says to ask, a call of a tool that nobody has
+    /// annotated is planned as a whole.
+    ///
+    /// # Errors
+    /// As [`Annotations::plan`].
+    pub fn plan_or_ask<'a>(
+        &'a self,
+        server: &str,
+        tool: &str,
+        arguments: &'a Arc<Map<String, Value>>,
+        unannotated: Unannotated,
+    ) -> Result<CallPlan<'a>, Denial> {
+        match unannotated {
+            Unannotated::Ask if self.known(server, tool).is_none() => {
+                Ok(CallPlan::new(Arc::new(AnnotatedTool::nobody_s(server, tool)), arguments))
+            }
+            Unannotated::Ask | Unannotated::Deny => self.plan(server, tool, arguments),
+        }
+    }
+
     fn known_or_denied(&self, server: &str, tool: &str) -> Result<&Arc<AnnotatedTool>, Denial> {
         self.known(server, tool)
             .ok_or_else(|| Denial::unknown_tool(format!("the tool `{server}/{tool}` is not known")))
@@ -55,13 +76,13 @@ impl Annotations {
 impl<'a> CallPlan<'a> {
     /// The server.
     #[must_use]
-    pub fn server(&self) -> &'a str {
+    pub fn server(&self) -> &str {
         &self.tool.server
     }
 
     /// The tool.
     #[must_use]
-    pub fn tool(&self) -> &'a str {
+    pub fn tool(&self) -> &str {
         &self.tool.name
     }
 
@@ -111,8 +132,7 @@ fn build<'a>(
     arguments: &'a Arc<Map<String, Value>>,
     values: &[Option<&'a Value>],
 ) -> Result<CallPlan<'a>, Denial> {
-    let mut plan =
-        CallPlan { tool, arguments, carried: RoleSet::default(), judged: Vec::new(), values: Vec::new() };
+    let mut plan = CallPlan::new(Arc::clone(tool), arguments);
     for ((name, roles), value) in tool.annotation.roles(arguments).zip(values) {
         plan.carry(roles);
         plan.collect(name, roles.meant, *value)?;
@@ -121,6 +141,10 @@ fn build<'a>(
 }
 
 impl<'a> CallPlan<'a> {
+    fn new(tool: Arc<AnnotatedTool>, arguments: &'a Arc<Map<String, Value>>) -> Self {
+        Self { tool, arguments, carried: RoleSet::default(), judged: Vec::new(), values: Vec::new() }
+    }
+
     /// Takes the roles of one argument.
     fn carry(&mut self, roles: &Roles) {
         if self.carried.includes(roles.all) {

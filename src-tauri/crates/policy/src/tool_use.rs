@@ -2,8 +2,10 @@
 //!
 //! - There is none for a call that names a path, an address or a host to be opened: those are allowed by themselves.
 //! - Bound to every value with a role, whether it is judged or not. What has no role may be another one the next time.
+//! - Of a tool that nobody has annotated, it is bound to all arguments as they are: such a use is no other call's.
 
 use crate::{ResolvedCall, Resource, Role, RoleSet};
+use serde_json::{Map, Value};
 use std::fmt;
 
 /// A use of a tool, in terms that a later call can be held against.
@@ -16,7 +18,7 @@ pub struct ToolUse {
 /// A value that a use of a tool is bound to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BoundValue {
-    /// The argument that it came in.
+    /// The argument that it came in; empty for all of them together.
     pub argument: String,
     /// One of its roles.
     pub role: Role,
@@ -39,6 +41,12 @@ impl ToolUse {
         let opens = |roles: RoleSet| {
             roles.meets(RoleSet::PATHS) || roles.meets(RoleSet::URLS) || roles.contains(Role::ProxyDomain)
         };
+        if call.is_unannotated() {
+            return Some(Self::new(
+                call.tool().to_owned(),
+                vec![BoundValue::whole(call.transport_arguments())],
+            ));
+        }
         let mut values = Vec::new();
         for given in call.given() {
             if opens(given.roles) {
@@ -65,6 +73,12 @@ impl ToolUse {
         &self.values
     }
 
+    /// Returns `true` if it is bound to all arguments as they are.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.values.iter().any(BoundValue::is_whole)
+    }
+
     /// The words on the values that it is bound to, each as `show` says it: "in provos/ironcurtain with to bob@a.org".
     pub fn bounds(&self, show: impl Fn(&str) -> String) -> String {
         let of = |role: Role| -> Vec<&str> {
@@ -82,8 +96,24 @@ impl ToolUse {
         }
         let others =
             self.values.iter().filter(|bound| !matches!(bound.role, Role::GithubOwner | Role::GithubRepo));
-        words.extend(others.map(|bound| format!("with {} {}", bound.argument, show(&bound.value))));
+        words.extend(others.map(|bound| match bound.is_whole() {
+            true => format!("with just {}", show(&bound.value)),
+            false => format!("with {} {}", bound.argument, show(&bound.value)),
+        }));
         words.join(" ")
+    }
+}
+
+impl BoundValue {
+    /// All arguments, with their names in order.
+    fn whole(arguments: &Map<String, Value>) -> Self {
+        let mut arguments = Value::Object(arguments.clone());
+        arguments.sort_all_objects();
+        Self { argument: String::new(), role: Role::None, value: arguments.to_string() }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.argument.is_empty() && self.role == Role::None
     }
 }
 

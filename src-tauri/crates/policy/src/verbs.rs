@@ -45,6 +45,8 @@ pub enum Verb {
     Share,
     /// Sends it to somebody.
     Send,
+    /// Does what nobody has said: perhaps the worst.
+    Call,
 }
 
 /// Words of names of tools, and what they say.
@@ -103,6 +105,7 @@ impl Verb {
             Self::Push => "push",
             Self::Share => "share",
             Self::Send => "send",
+            Self::Call => "call",
         }
     }
 

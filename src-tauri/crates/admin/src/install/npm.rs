@@ -183,8 +183,13 @@ mod tests {
         std::fs::write(folder.join("package.json"), json!({ "bin": bin }).to_string()).unwrap();
         std::fs::write(folder.join("x.js"), first_line).unwrap();
         let program = program.map(str::to_owned);
-        let requested =
-            RequestedPackage { registry: Registry::Npm, package: "@a/b".into(), version: None, program };
+        let requested = RequestedPackage {
+            registry: Registry::Npm,
+            package: "@a/b".into(),
+            version: None,
+            program,
+            with: vec![],
+        };
         super::program(dir.path(), &requested)
             .map_err(|e| e.to_string().replace(&*dir.path().to_string_lossy(), ""))
     }

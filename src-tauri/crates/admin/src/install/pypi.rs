@@ -28,7 +28,7 @@ pub(super) async fn build(
     sandbox.run(&make, BTreeMap::new(), &HostRules::default()).await?;
     let (own, report) = (venv.join("bin/python"), sandbox.path("report.json"));
     let package = requested.spelled(version);
-    let argv = [
+    let mut argv = vec![
         python,
         OsStr::new("-m"),
         OsStr::new("pip"),
@@ -45,11 +45,12 @@ pub(super) async fn build(
         OsStr::new("--"),
         OsStr::new(&package),
     ];
+    argv.extend(requested.with.iter().map(OsStr::new));
     let mut env = source.settings;
     // Whatever else is configured stays outside.
     env.insert("PIP_CONFIG_FILE".to_owned(), "/dev/null".to_owned());
     sandbox.run(&argv, env, &source.rules).await?;
-    let installed = installed(&report)?;
+    let installed = installed(&report, &requested.package)?;
     let program = program(&sandbox.tree, requested)?;
     let entry_point = EntryPoint { runtime: Runtime::Python(runtime), program };
     Ok(PackageRecord::new(requested.clone(), installed.version, installed.integrity, entry_point))
@@ -61,7 +62,7 @@ struct Installed {
 }
 
 /// The package itself, by pip's report of the installation.
-fn installed(report: &Path) -> Result<Installed, BuildError> {
+fn installed(report: &Path, package: &str) -> Result<Installed, BuildError> {
     #[derive(Deserialize)]
     struct Report {
         install: Vec<Item>,
@@ -74,6 +75,7 @@ fn installed(report: &Path) -> Result<Installed, BuildError> {
     }
     #[derive(Deserialize)]
     struct Metadata {
+        name: String,
         version: String,
     }
     #[derive(Deserialize)]
@@ -88,11 +90,20 @@ fn installed(report: &Path) -> Result<Installed, BuildError> {
     let bad = |problem: String| BuildError::Report { manager: "pip", problem };
     let report = std::fs::read_to_string(report).map_err(|e| bad(e.to_string()))?;
     let report: Report = serde_json::from_str(&report).map_err(|e| bad(e.to_string()))?;
-    let item = report.install.into_iter().find(|item| item.requested);
+    let own = one_spelling(package.split('[').next().unwrap_or_default());
+    let is_it = |item: &Item| item.requested && one_spelling(&item.metadata.name) == own;
+    let item = report.install.into_iter().find(is_it);
     let item = item.ok_or_else(|| bad("it names no package that was asked for".to_owned()))?;
     let hashes = item.download_info.archive_info.map(|archive| archive.hashes).unwrap_or_default();
     let integrity = hashes.into_iter().next().map(|(kind, hash)| format!("{kind}:{hash}"));
     Ok(Installed { version: item.metadata.version, integrity })
+}
+
+/// The name of a package as the registry compares it.
+fn one_spelling(name: &str) -> String {
+    let mut words = name.split(['-', '_', '.']).filter(|word| !word.is_empty());
+    let first = words.next().unwrap_or_default().to_ascii_lowercase();
+    words.fold(first, |name, word| name + "-" + &word.to_ascii_lowercase())
 }
 
 /// The script that is meant, below the tree; called like the package unless the entry names it.

@@ -38,8 +38,16 @@ pub fn report(file: &Path, inputs: &PolicyInputs) -> anyhow::Result<Report> {
         counted(snapshot.policy.rules().len(), "rule"),
         counted(findings.len(), "finding")
     ));
+    let asking = world.asking_about_unannotated();
+    if !asking.is_empty() {
+        text.line(format_args!(
+            "Tools that nobody has annotated are asked about at `{}`, unless a rule denies anything there.",
+            asking.join("`, `")
+        ));
+    }
     let json = json!({
         "file": name,
+        "asksAboutUnannotated": asking,
         "rules": snapshot.policy.rules().len(),
         "findings": findings.iter().map(Located::as_json).collect::<Vec<_>>(),
     });

@@ -83,6 +83,7 @@ fn decision_of(step: &ExplanationStep) -> Decision {
     let settled = match &step.settled_by {
         SettledBy::SessionFolder | SettledBy::Grant(_) => Decision::Allow,
         SettledBy::Rule { then, .. } => *then,
+        SettledBy::Unannotated => Decision::Escalate,
         SettledBy::NoRule if step.gated => Decision::Escalate,
         SettledBy::NoRule => Decision::Deny,
     };
@@ -107,6 +108,9 @@ fn settled_in_words(step: &ExplanationStep) -> String {
             format!("by the rule `{name}`: {reason}; and {OUTSIDE}")
         }
         SettledBy::Rule { name, reason, .. } => format!("by the rule `{name}`: {reason}"),
+        SettledBy::Unannotated => "nobody has annotated this tool, and the entry of its server says to ask \
+            (`unannotated`)"
+            .to_owned(),
         SettledBy::NoRule if step.gated => format!("{OUTSIDE}, and no rule covers it"),
         SettledBy::NoRule => "no rule covers it".to_owned(),
     }
@@ -215,6 +219,7 @@ fn step_as_json(step: &ExplanationStep) -> Value {
         SettledBy::Rule { name, reason, .. } => {
             json!({ "by": "rule", "rule": name, "decision": decision, "reason": reason })
         }
+        SettledBy::Unannotated => json!({ "by": "unannotated", "decision": decision }),
         SettledBy::NoRule if step.gated => json!({ "by": "gate", "decision": decision }),
         SettledBy::NoRule => json!({ "by": "nothing", "decision": decision }),
     };

@@ -6,9 +6,9 @@ use anyhow::Context as _;
 use ironcurtain_admin::replay::replay;
 use ironcurtain_daemon::judging::JudgingContext;
 use ironcurtain_daemon::resolve::FoundPaths;
-use ironcurtain_daemon::{Home, PolicyFiles, PolicySnapshot, Servers};
+use ironcurtain_daemon::{Home, PolicyFiles, PolicySnapshot, Server, Servers};
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_policy::{Denial, Explanation};
+use ironcurtain_policy::{Denial, Explanation, Unannotated};
 use ironcurtain_policy_tools::replay::Replay;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -58,6 +58,12 @@ impl World {
         HeldGrants::read(&self.ours, client, server)
     }
 
+    /// The servers whose tools that nobody has annotated are asked about.
+    pub fn asking_about_unannotated(&self) -> Vec<&str> {
+        let asks = |server: &&Server| server.unannotated == Unannotated::Ask;
+        self.servers.iter().filter(asks).map(|server| server.name.as_str()).collect()
+    }
+
     /// Judges the calls of the audit log since a moment.
     pub fn replay(&self, since_ms: u64) -> anyhow::Result<Replay> {
         Ok(replay(&self.ours, &self.servers, &self.snapshot, since_ms)?)
@@ -78,6 +84,7 @@ impl World {
             snapshot: self.snapshot.clone(),
             server: server.to_owned(),
             contained: JudgingContext::contained_by_name(&self.servers, server),
+            unannotated: JudgingContext::unannotated_by_name(&self.servers, server),
             sandbox: self.sandbox.clone(),
             resolver: self.resolver()?,
             grants,

@@ -38,6 +38,32 @@ fn a_call_is_explained_by_what_ships_and_by_the_persons_files() {
 }
 
 #[test]
+fn a_tool_that_nobody_annotated_is_explained_as_its_server_s_entry_says() {
+    let home = Home::new();
+    let explain = ["explain", "--server", "s", "--tool", "zap", "--args", "{\"path\":\"/etc/passwd\"}"];
+    let with = |unannotated: Value, network: &str| {
+        let sandbox = json!({ "network": { "allowedDomains": [network] } });
+        let entry = json!({ "command": "c", "unannotated": unannotated, "sandbox": sandbox });
+        home.file("ic/config/mcp-servers.json", &json!({ "s": entry }));
+        home.text(&explain).1
+    };
+    let text = with(json!("deny"), "a.example");
+    assert!(text.contains("Verdict: DENY, by `structural-unknown-tool`"), "{text}");
+    let text = with(json!("ask"), "a.example");
+    assert!(
+        text.contains("escalate: nobody has annotated this tool, and the entry of its server says to ask"),
+        "{text}"
+    );
+    assert!(text.contains("Verdict: ESCALATE, by `structural-unannotated`"), "{text}");
+    let found = home.json(&explain);
+    assert_eq!((&found["decision"], &found["rule"]), (&json!("escalate"), &json!("structural-unannotated")));
+    let file = home.file("q.json", &docs("allow", "~/docs"));
+    let (_, text) = home.text(&["check", &file]);
+    assert!(text.contains("Tools that nobody has annotated are asked about at `s`"), "{text}");
+    assert_eq!(home.json(&["check", &file])["asksAboutUnannotated"], json!(["s"]));
+}
+
+#[test]
 fn a_policy_is_checked() {
     let home = Home::new();
     let file = home.file("p.json", &docs("allow", "~"));

@@ -22,6 +22,11 @@ pub(super) enum EntryError {
     /// Two entries have its name.
     #[error("it stands in `mcpServers` and beside it; take one out")]
     Twice,
+    /// It would be asked about tools whose calls nothing holds back.
+    #[error(
+        "`unannotated` is `ask` and `sandbox` is `false`: nobody knows what a tool does that nobody has annotated, and nothing would hold it back; give it a sandbox, or annotate its tools"
+    )]
+    AsksUncontained,
     /// A variable is to come from the keyring.
     #[error("`env.{0}` is in the keyring, which this version cannot read")]
     Keyring(String),

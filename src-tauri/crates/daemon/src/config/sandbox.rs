@@ -36,6 +36,9 @@ pub struct SandboxSettings {
     #[cfg_attr(test, schemars(with = "super::schemas::FalseOr<NetworkSettings>"))]
     #[serde(deserialize_with = "false_or", skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkSettings>,
+    /// It may use unix sockets, as browsers do among their own processes. Those of the machine stay out of its sight.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unix_sockets: bool,
     /// Which files that other programs of the person's run later it may leave behind.
     pub autostart: AutostartSettings,
     /// Its rights to the `config` of git repositories that it may write to. When absent, `guarded` for servers whose

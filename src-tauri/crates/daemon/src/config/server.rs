@@ -2,6 +2,7 @@
 
 use super::sandbox::{PassEnv, Sandbox};
 use crate::mounts::FileWrites;
+use ironcurtain_policy::Unannotated;
 use std::collections::BTreeMap;
 
 /// One configured server.
@@ -23,6 +24,8 @@ pub struct Server {
     pub sandbox: Sandbox,
     /// The way it writes files.
     pub file_writes: FileWrites,
+    /// The answer to its tools that nobody has annotated. Never to ask where it has no sandbox.
+    pub unannotated: Unannotated,
 }
 
 impl Server {

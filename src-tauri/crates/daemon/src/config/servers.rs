@@ -115,6 +115,7 @@ mod tests {
         PassEnv, Sandbox, SandboxSettings,
     };
     use crate::mounts::FileWrites;
+    use ironcurtain_policy::Unannotated;
 
     fn parse(text: &str) -> Result<Servers, String> {
         Servers::parse(text, Path::new("/c/mcp-servers.json"), Path::new("/home/u"))
@@ -177,6 +178,11 @@ mod tests {
                 "`command` is a list; write the program as `command` and the rest as `args`",
             ),
             (r#"{ "command": "x", "disabled": 1 }"#, "`disabled`: invalid type"),
+            (
+                r#"{ "command": "x", "sandbox": false, "unannotated": "ask" }"#,
+                "`unannotated` is `ask` and `sandbox` is `false`: nobody knows what a tool does",
+            ),
+            (r#"{ "command": "x", "unannotated": "allow" }"#, "`unannotated`: unknown variant `allow`"),
         ] {
             let problem = parse(&format!(r#"{{ "mcpServers": {{ "x": {entry} }} }}"#)).unwrap_err();
             assert!(problem.contains(&format!("line 1: server `x`: {told}")), "{entry}: {problem}");
@@ -195,8 +201,9 @@ mod tests {
                  "sandbox": { "view": "host-read",
                    "filesystem": { "allowWrite": [".git", "/w"], "allowRead": ["~/r"], "denyRead": [], "denyWrite": ["/w/n"], "allowPersistence": [".git"] },
                    "network": { "allowedDomains": ["a.example", "*.b.example:8443"], "deniedDomains": ["c.b.example"], "askUnknown": true },
-                   "autostart": "strict", "gitConfig": "guarded",
-                   "limits": { "memoryMib": 11, "cpuPercent": 10, "processes": 9, "openFiles": 8, "fileSizeMib": 7, "tmpSizeMib": 6 } } } }"#,
+                   "autostart": "strict", "gitConfig": "guarded", "unixSockets": true,
+                   "limits": { "memoryMib": 11, "cpuPercent": 10, "processes": 9, "openFiles": 8, "fileSizeMib": 7, "tmpSizeMib": 6 } },
+                 "unannotated": "ask" } }"#,
         )
         .unwrap();
         let texts = |list: &[&str]| list.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>();
@@ -221,6 +228,7 @@ mod tests {
                     denied_domains: texts(&["c.b.example"]),
                     ask_unknown: true,
                 }),
+                unix_sockets: true,
                 autostart: AutostartSettings::Strict,
                 git_config: Some(GitConfigSettings::Guarded),
                 limits: LimitSettings {
@@ -233,6 +241,7 @@ mod tests {
                 },
             })),
             file_writes: FileWrites::InPlace,
+            unannotated: Unannotated::Ask,
         };
         assert_eq!(servers.find(None), Some(&expected));
         assert_eq!(expected.allowed_domains(), Some(&texts(&["a.example", "*.b.example:8443"])[..]));

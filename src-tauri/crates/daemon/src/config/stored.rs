@@ -5,6 +5,7 @@ use super::sandbox::{PassEnv, Sandbox, SandboxSettings};
 use super::server::Server;
 use crate::mounts::FileWrites;
 use ironcurtain_egress::HostRules;
+use ironcurtain_policy::Unannotated;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -90,6 +91,9 @@ pub(super) struct StoredServer {
     /// `in-place`, or `replace` for a server that writes a new file and renames it over the old one.
     #[serde(default)]
     file_writes: StoredFileWrites,
+    /// `deny` (default): a tool that nobody has annotated is refused; `ask`: the person is asked about each call of it.
+    #[serde(default)]
+    unannotated: StoredUnannotated,
     /// As agent clients write it: a program that runs here.
     #[serde(default, rename = "type")]
     _kind: Option<StoredKind>,
@@ -132,6 +136,9 @@ impl StoredServer {
         if let Sandbox::Sandboxed(settings) = &self.sandbox {
             checked(settings)?;
         }
+        if self.sandbox == Sandbox::OptedOut && self.unannotated == StoredUnannotated::Ask {
+            return Err(EntryError::AsksUncontained);
+        }
         Ok(Server {
             name: name.to_owned(),
             description: self.description,
@@ -143,6 +150,10 @@ impl StoredServer {
             file_writes: match self.file_writes {
                 StoredFileWrites::InPlace => FileWrites::InPlace,
                 StoredFileWrites::Replace => FileWrites::Replace,
+            },
+            unannotated: match self.unannotated {
+                StoredUnannotated::Deny => Unannotated::Deny,
+                StoredUnannotated::Ask => Unannotated::Ask,
             },
         })
     }
@@ -165,6 +176,16 @@ enum StoredFileWrites {
     #[default]
     InPlace,
     Replace,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Unannotated"))]
+#[serde(rename_all = "kebab-case")]
+enum StoredUnannotated {
+    #[default]
+    Deny,
+    Ask,
 }
 
 /// Refuses what could only be a mistake.

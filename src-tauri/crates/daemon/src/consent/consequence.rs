@@ -1,6 +1,7 @@
 //! The effects of a call, one line for each thing, the worst first. Pure.
 //!
 //! - Every value with a role is in a line, or beside the lines under the name of its argument: nothing is left out.
+//! - Of a tool that nobody has annotated no more is said than that it is called: its name tells nothing.
 //! - The verb of a line is that of the worst role of its value ([`ironcurtain_policy::Role::verb`]); the tool's name says
 //!   which of several it is, and never a milder one than its role stands for.
 
@@ -37,6 +38,11 @@ pub(super) struct ConsequenceLines<'a> {
 /// The effects of a call, in lines.
 pub(super) fn consequences<'a>(effects: &CallEffects<'a>) -> ConsequenceLines<'a> {
     let mut drawn = ConsequenceLines { lines: Vec::new(), arguments: Vec::new() };
+    if effects.call.is_unannotated() {
+        let note = Some("nobody has said what this tool does".to_owned());
+        drawn.lines.push(Consequence { note, ..line(Verb::Call, vec![foreign(effects.call.tool())]) });
+        return drawn;
+    }
     effects.paths(&mut drawn);
     effects.remotes(&mut drawn);
     effects.addresses(&mut drawn);

@@ -14,16 +14,32 @@ const MOST_OF_A_SESSION: usize = 100;
 /// The longest question, in bytes of its text.
 const LONGEST: usize = 512 * 1024;
 
+/// The longest arguments of a tool that nobody has annotated, in bytes. All of them stand before the answers.
+const LONGEST_WHOLE: usize = 8 * 1024;
+
 /// The descriptors that a dialog takes (fonts, pictures, the display). With fewer it may be shown without its text.
 const SPARE: usize = 32;
 
 /// Why a question cannot be shown, for the agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotShowable {
     /// Nobody reads that much.
     #[error("the question about this call has {length} bytes, which nobody can read; ask for less at a time")]
     TooLong {
         /// Its length in bytes.
+        length: usize,
+    },
+    /// Nobody knows which part of it matters, so none may be left out.
+    #[error(
+        "nobody has said what the tool `{tool}` does, and its arguments have {length} bytes, more than the {LONGEST_WHOLE} \
+        that a question about such a tool shows; ask the user to annotate it: `ironcurtain servers annotate {server}`"
+    )]
+    TooLongToSayWhole {
+        /// The tool.
+        tool: String,
+        /// Its server.
+        server: String,
+        /// Their length in bytes.
         length: usize,
     },
     /// Its session has too many that wait.
@@ -52,6 +68,11 @@ impl WaitingQuestions {
         let length = serde_json::to_vec(question).map_or(usize::MAX, |text| text.len());
         if length > LONGEST {
             return Err(NotShowable::TooLong { length });
+        }
+        let length = question.with.iter().map(|(name, value)| name.len() + value.len()).sum();
+        if question.says_it_whole() && length > LONGEST_WHOLE {
+            let (tool, server) = (question.tool.clone().unwrap_or_default(), question.server.clone());
+            return Err(NotShowable::TooLongToSayWhole { tool, server, length });
         }
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_session = waiting.entry(question.session.clone()).or_default();
@@ -89,6 +110,7 @@ fn has_descriptors() -> Result<(), NotShowable> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::question;
+    use super::super::{Consequence, Verb};
     use super::*;
 
     #[test]
@@ -110,6 +132,20 @@ mod tests {
         waiting.enter(&question("q")).unwrap();
         waiting.leave("other");
         assert_eq!(waiting.0.lock().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn arguments_of_which_nobody_knows_what_they_mean_are_shown_whole_or_not_asked_about() {
+        let of = |verb, length| Question {
+            consequences: vec![Consequence { verb, ..question("q").consequences[0].clone() }],
+            with: vec![("a".into(), "x".repeat(length))],
+            ..question("q")
+        };
+        let waiting = WaitingQuestions::default();
+        let refused = waiting.enter(&of(Verb::Call, LONGEST_WHOLE)).unwrap_err().to_string();
+        assert!(refused.contains("its arguments have 8193 bytes, more than the 8192"), "{refused}");
+        waiting.enter(&of(Verb::Call, LONGEST_WHOLE - 1)).unwrap();
+        waiting.enter(&of(Verb::Use, LONGEST_WHOLE)).unwrap();
     }
 
     #[test]

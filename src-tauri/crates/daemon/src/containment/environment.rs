@@ -38,6 +38,7 @@ mod tests {
     use super::*;
     use crate::config::Sandbox;
     use crate::mounts::FileWrites;
+    use ironcurtain_policy::Unannotated;
 
     fn given(pass_env: PassEnv) -> Vec<(String, String)> {
         let server = Server {
@@ -49,6 +50,7 @@ mod tests {
             pass_env,
             sandbox: Sandbox::default(),
             file_writes: FileWrites::InPlace,
+            unannotated: Unannotated::Deny,
         };
         let ours = [
             ("LANG", "C"),

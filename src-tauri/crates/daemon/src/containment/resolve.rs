@@ -46,6 +46,8 @@ pub struct Profile {
     pub git_config: Option<GitConfigSettings>,
     /// Which hosts it reaches; none without it.
     pub network: Option<NetworkSettings>,
+    /// It may use unix sockets.
+    pub unix_sockets: bool,
     /// The resources that it may use.
     pub limits: LimitSettings,
 }
@@ -76,6 +78,7 @@ impl Profile {
             autostart: settings.autostart,
             git_config: settings.git_config,
             network: settings.network.clone(),
+            unix_sockets: settings.unix_sockets,
             limits: settings.limits.clone(),
         }
     }
@@ -96,6 +99,8 @@ impl Profile {
             allow_persistence: _,
             autostart: _,
             git_config: _,
+            // There are none to see but its own.
+            unix_sockets: _,
             limits: _,
         } = self;
         let is_own = |path: &String| {
@@ -264,6 +269,7 @@ mod tests {
                 allowed_domains: texts(&["*.example"]),
                 ..NetworkSettings::default()
             }),
+            unix_sockets: false,
             limits: LimitSettings::default(),
         };
         assert_eq!(

@@ -22,6 +22,7 @@ fn world() -> (tempfile::TempDir, JudgingContext) {
         snapshot,
         server: "filesystem".to_owned(),
         contained: Some(FileWrites::InPlace),
+        unannotated: Unannotated::Deny,
         sandbox: CanonicalPath::assume_canonical("/s").ok(),
         resolver,
         grants: Vec::new(),

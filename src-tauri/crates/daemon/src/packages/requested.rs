@@ -21,6 +21,9 @@ pub struct RequestedPackage {
     /// The program of the package that is meant, where the entry names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
+    /// Packages that the entry asks for besides (`uvx --with`): in the versions that this one needs and does not name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with: Vec<String>,
 }
 
 /// Who hands out packages.
@@ -69,6 +72,9 @@ pub enum RequestError {
     /// The word is a path, an address, a range or a repository.
     #[error("`{}` is not the name of a package in a registry, with or without a version", .0.escape_default())]
     NotAPackage(String),
+    /// The word after `--with` is none that a registry knows by its name.
+    #[error("`{}` is no package of a registry with the versions that it may have, such as `mcp<2`", .0.escape_default())]
+    NotARequirement(String),
     /// The word leads elsewhere.
     #[error("`{}` cannot be the name of a program", .0.escape_default())]
     NotAProgram(String),
@@ -122,15 +128,15 @@ impl RunnerCommand {
 type Words<'a> = [(usize, &'a str)];
 
 fn npx(args: &Words<'_>) -> Result<RunnerCommand, RequestError> {
-    let line = line("npx", args, &["-y", "--yes", "-q", "--quiet"], &["-p", "--package"])?;
+    let line = line("npx", args, &["-y", "--yes", "-q", "--quiet"], &["-p", "--package"], &[])?;
     let (name, version) = npm_package(line.package)?;
-    line.asks_for(RequestedPackage { registry: Registry::Npm, package: name, version, program: None })
+    line.asks_for(Registry::Npm, name, version)
 }
 
 fn uvx(args: &Words<'_>) -> Result<RunnerCommand, RequestError> {
-    let line = line("uvx", args, &["-q", "--quiet"], &["--from"])?;
+    let line = line("uvx", args, &["-q", "--quiet"], &["--from"], &["--with"])?;
     let (package, version) = python_package(line.package)?;
-    line.asks_for(RequestedPackage { registry: Registry::Pypi, package, version, program: None })
+    line.asks_for(Registry::Pypi, package, version)
 }
 
 /// A runner's command line, cut where its program's own arguments begin.
@@ -138,13 +144,19 @@ struct RunnerLine<'a> {
     package: &'a str,
     position: Option<usize>,
     program: Option<&'a str>,
+    with: Vec<String>,
     rest: Vec<String>,
 }
 
 impl RunnerLine<'_> {
-    fn asks_for(self, package: RequestedPackage) -> Result<RunnerCommand, RequestError> {
+    fn asks_for(
+        self,
+        registry: Registry,
+        package: String,
+        version: Option<String>,
+    ) -> Result<RunnerCommand, RequestError> {
         let program = self.program.map(program_name).transpose()?;
-        let requested = RequestedPackage { program, ..package };
+        let requested = RequestedPackage { registry, package, version, program, with: self.with };
         Ok(RunnerCommand { requested, position: self.position, rest: self.rest })
     }
 }
@@ -154,8 +166,10 @@ fn line<'a>(
     args: &Words<'a>,
     flags: &[&str],
     package_options: &[&str],
+    with_options: &[&str],
 ) -> Result<RunnerLine<'a>, RequestError> {
     let mut named = None;
+    let mut with = Vec::new();
     let mut left = args;
     while let [(at, word), after @ ..] = left {
         if flags.contains(word) {
@@ -170,6 +184,12 @@ fn line<'a>(
                 return Err(RequestError::OptionWithoutPackage((*word).to_owned()));
             };
             (named, left) = (Some((Some(*at), *package)), after);
+        } else if with_options.contains(word) {
+            let [(_, wanted), after @ ..] = after else {
+                return Err(RequestError::OptionWithoutPackage((*word).to_owned()));
+            };
+            with.push(requirement(wanted)?);
+            left = after;
         } else if *word == "--" {
             left = after;
             break;
@@ -186,9 +206,11 @@ fn line<'a>(
     let rest = rest.iter().map(|(_, word)| (*word).to_owned()).collect();
     match (named, first) {
         (Some((position, package)), Some((_, program))) => {
-            Ok(RunnerLine { package, position, program: Some(program), rest })
+            Ok(RunnerLine { package, position, program: Some(program), with, rest })
         }
-        (None, Some((at, package))) => Ok(RunnerLine { package, position: Some(at), program: None, rest }),
+        (None, Some((at, package))) => {
+            Ok(RunnerLine { package, position: Some(at), program: None, with, rest })
+        }
         (Some(_), None) => Err(RequestError::NoProgram(runner)),
         (None, None) => Err(RequestError::NoPackage(runner)),
     }
@@ -228,6 +250,16 @@ fn python_package(text: &str) -> Result<(String, Option<String>), RequestError> 
         && is_word(extras, &['-', '_', '.', ','])
         && version.is_none_or(is_version);
     if fine { Ok((name.to_owned(), version.map(str::to_owned))) } else { Err(not_a_package(text)) }
+}
+
+/// A package by its name with bounds of its version; nothing that leads to another place than the registry.
+fn requirement(text: &str) -> Result<String, RequestError> {
+    let bounds = text.find(['<', '>', '=', '!', '~']).unwrap_or(text.len());
+    let (name, bounds) = text.split_at(bounds);
+    let bound = |bound: &str| is_version(bound.trim_start_matches(['<', '>', '=', '~', '!']));
+    let fine = python_package(name).is_ok_and(|(_, version)| version.is_none())
+        && (bounds.is_empty() || bounds.split(',').all(bound));
+    if fine { Ok(text.to_owned()) } else { Err(RequestError::NotARequirement(text.to_owned())) }
 }
 
 /// The name of a file, and nothing that leads elsewhere.
@@ -292,6 +324,17 @@ mod tests {
         ] {
             assert_eq!(short(command, args), expected, "{args:?}");
         }
+        let with = asked("uvx", &["--with", "mcp>=1.6,<2", "--with", "a", "b==1", "x"]).unwrap().unwrap();
+        assert_eq!(
+            (with.requested.with, with.position, with.rest),
+            (vec!["mcp>=1.6,<2".into(), "a".into()], Some(4), vec!["x".into()])
+        );
+        for bad in
+            ["/srv/a", "git+https://a.org/b", "a @ https://a.org", "a; python_version<'3'", "-r", "a<", ""]
+        {
+            let refused = asked("uvx", &["--with", bad, "b"]).unwrap_err();
+            assert_eq!(refused, RequestError::NotARequirement(bad.to_owned()), "{bad}");
+        }
         assert_eq!(asked("npx", &["--package=b@1", "tool"]).unwrap().unwrap().position, None);
         for (command, args) in [("node", &["npx"][..]), ("uv", &["run", "x"]), ("npxx", &["b"])] {
             assert_eq!(asked(command, args), Ok(None), "{command}");
@@ -320,7 +363,7 @@ mod tests {
             ("uvx", &["git+https://x.example/y"], registry),
             ("uvx", &["a>=1"], registry),
             ("uvx", &["a[b"], registry),
-            ("uvx", &["--with", "x", "y"], "the option `--with` of `uvx`"),
+            ("uvx", &["--python", "3.9", "y"], "the option `--python` of `uvx`"),
         ] {
             let error = asked(command, args).unwrap_err().to_string();
             assert!(error.contains(problem), "{args:?}: {error}");

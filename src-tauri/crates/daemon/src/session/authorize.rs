@@ -76,6 +76,7 @@ impl Session {
             snapshot: by.snapshot.clone(),
             server: self.config.name.clone(),
             contained: JudgingContext::contained(&self.config),
+            unannotated: self.config.unannotated,
             sandbox: Some(self.sandbox.clone()),
             resolver: self.resolver.clone(),
             grants: by.grants.iter().filter_map(StandingGrant::for_judging).collect(),

@@ -116,6 +116,7 @@ mod tests {
             snapshot,
             server: "filesystem".to_owned(),
             contained: None,
+            unannotated: ironcurtain_policy::Unannotated::Deny,
             sandbox: None,
             resolver,
             grants: Vec::new(),

@@ -155,7 +155,7 @@ fn worst(policy: &Policy, call: &ResolvedCall, argument: &Arc<str>) -> ProbeOutc
         SettledBy::Rule { then: Decision::Allow, .. } | SettledBy::SessionFolder | SettledBy::Grant(_) => {
             ProbeOutcome::Allow
         }
-        SettledBy::Rule { then: Decision::Escalate, .. } => ProbeOutcome::Escalate,
+        SettledBy::Rule { then: Decision::Escalate, .. } | SettledBy::Unannotated => ProbeOutcome::Escalate,
         SettledBy::Rule { then: Decision::Deny, .. } => ProbeOutcome::Deny,
         SettledBy::NoRule => ProbeOutcome::Uncovered,
     });

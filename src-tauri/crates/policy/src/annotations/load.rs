@@ -33,8 +33,12 @@ impl Annotations {
                 if tools.contains_key(&name) {
                     return Err(at.error(TOOL_NAME, "the tool is annotated twice"));
                 }
-                let known =
-                    AnnotatedTool { server: server.as_str().into(), name: name.as_str().into(), annotation };
+                let known = AnnotatedTool {
+                    server: server.as_str().into(),
+                    name: name.as_str().into(),
+                    annotation,
+                    is_unannotated: false,
+                };
                 tools.insert(name, Arc::new(known));
             }
         }

@@ -64,6 +64,33 @@ pub(super) fn first<'a>(
     None
 }
 
+/// The rule that decides about a call of which nobody knows what it names, of the rules about its tool in their order. One
+/// that denies or asks about some argument may be meant for any. Of those that allow, only one for what reaches nothing
+/// needs no knowledge of the arguments; it comes too late after one that asks.
+pub(super) fn of_unannotated<'a>(
+    rules: impl Iterator<Item = &'a Rule>,
+    call: &ResolvedCall,
+    reach: ServerReach,
+) -> Option<&'a Rule> {
+    let mut asks = None;
+    for rule in rules {
+        let covers_all = cover_call(rule, call, reach) == Ok(Match::Certain);
+        match rule.then {
+            Decision::Deny => return Some(rule),
+            Decision::Allow if covers_all && rule.condition.reaches_nothing => return asks.or(Some(rule)),
+            Decision::Allow => {}
+            Decision::Escalate => {
+                asks.get_or_insert(rule);
+                // The rules after it are about nothing.
+                if covers_all {
+                    break;
+                }
+            }
+        }
+    }
+    asks
+}
+
 impl<'a> ValueInRole<'a> {
     /// The certainty with which a rule covers the value, or why it does not.
     pub(super) fn cover(

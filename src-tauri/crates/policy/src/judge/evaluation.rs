@@ -1,7 +1,7 @@
 //! The findings about the values of a call, and the verdict that comes of them: the strictest wins.
 
 use super::{JudgedValue, session_folder};
-use crate::decision::{DOMAIN_GATE, GRANT, STARTS_PROGRAMS};
+use crate::decision::{DOMAIN_GATE, GRANT, STARTS_PROGRAMS, UNANNOTATED};
 use crate::{
     AllowedBy, Decision, Denial, Escalation, HostGrant, PathGrant, PendingApproval, Permit, ResolvedCall,
     Resource, Rule, RuleReason, ToolGrant, Verdict,
@@ -16,6 +16,7 @@ pub(super) struct Evaluation<'a> {
     starts_programs: Vec<(JudgedValue<'a>, &'static KnownPath)>,
     gated: Vec<Gated<'a>>,
     escalated: Vec<(JudgedValue<'a>, &'a Rule)>,
+    unannotated: bool,
     allowed: Vec<&'a Rule>,
     discharged: Vec<Discharge<'a>>,
 }
@@ -61,6 +62,11 @@ impl<'a> Evaluation<'a> {
         }
     }
 
+    /// Nobody has annotated the tool, and the person is to be asked.
+    pub(super) fn is_unannotated(&mut self) {
+        self.unannotated = true;
+    }
+
     /// A value says what a client starts. That is asked about whatever allows it.
     pub(super) fn starts_programs(&mut self, value: JudgedValue<'a>, known: &'static KnownPath) {
         self.starts_programs.push((value, known));
@@ -93,6 +99,9 @@ impl<'a> Evaluation<'a> {
         for gated in &self.gated {
             let asks = conclusion.ask(gated.value.pending(call, outside_hosts(&gated.value, call)));
             asks_for_certain |= asks && gated.is_certain;
+        }
+        if self.unannotated {
+            conclusion.ask(JudgedValue::WHOLE_CALL.pending(call, unannotated()));
         }
         for (value, rule) in &self.escalated {
             conclusion.ask(value.pending(call, rule.reason.clone()));
@@ -199,6 +208,11 @@ fn denial(first: &Rule, rest: &[&Rule]) -> Denial {
         }
     }
     Denial::by_rules(&first.reason, others)
+}
+
+/// The reason to ask about a tool that nobody has annotated.
+pub(super) fn unannotated() -> RuleReason {
+    RuleReason::new(UNANNOTATED, "nobody has said what this tool does, so nothing of the call is judged")
 }
 
 fn starts_programs(value: &JudgedValue<'_>, known: &KnownPath) -> RuleReason {

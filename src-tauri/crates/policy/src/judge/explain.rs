@@ -51,8 +51,16 @@ pub enum SettledBy {
         /// Why.
         reason: Arc<str>,
     },
+    /// Nobody has annotated the tool, and its server's entry says to ask about such a one.
+    Unannotated,
     /// No rule: denied.
     NoRule,
+}
+
+impl SettledBy {
+    fn rule(rule: &Rule) -> Self {
+        Self::Rule { name: rule.name().clone(), then: rule.then, reason: rule.reason().clone() }
+    }
 }
 
 impl<'a> Judging<'a> {
@@ -65,10 +73,25 @@ impl<'a> Judging<'a> {
 
     fn whole(&self) -> ExplanationStep {
         let whole = JudgedValue::WHOLE_CALL;
+        if self.call.is_unannotated() {
+            return self.unannotated(&whole);
+        }
         if let Some(grant) = self.tool_grant(self.rule_for_call()) {
             return self.step(&whole, SettledBy::Grant(grant.id.clone()), Vec::new());
         }
         self.by_rules(&whole, |rule| cover::cover_call(rule, self.call, self.context.reach))
+    }
+
+    /// The step of a call of which nobody knows what it names. No rule before the one that decides can be said to miss it.
+    fn unannotated(&self, whole: &JudgedValue<'_>) -> ExplanationStep {
+        let rule = self.rule_for_unannotated();
+        let settled_by = match (self.tool_grant(rule), rule) {
+            (Some(grant), _) => SettledBy::Grant(grant.id.clone()),
+            (None, None) => SettledBy::NoRule,
+            (None, Some(rule)) if rule.then == Decision::Escalate => SettledBy::Unannotated,
+            (None, Some(rule)) => SettledBy::rule(rule),
+        };
+        self.step(whole, settled_by, Vec::new())
     }
 
     fn role(&self, role: Role) -> Vec<ExplanationStep> {
@@ -123,10 +146,9 @@ impl<'a> Judging<'a> {
             covers.ok()
         });
         let Some(rule) = decides else { return self.step(judged, SettledBy::NoRule, passed) };
-        let (name, reason) = (rule.name().clone(), rule.reason().clone());
         // What was passed on the way to a rule ends there.
-        let before = passed.into_iter().take_while(|(passed, _)| *passed != name).collect();
-        self.step(judged, SettledBy::Rule { name, then: rule.then, reason }, before)
+        let before = passed.into_iter().take_while(|(passed, _)| passed != rule.name()).collect();
+        self.step(judged, SettledBy::rule(rule), before)
     }
 
     fn step(

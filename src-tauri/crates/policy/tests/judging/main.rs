@@ -22,3 +22,4 @@ mod shipped;
 mod strictly;
 mod structure;
 mod tool_grants;
+mod unannotated;

@@ -19,18 +19,28 @@ pub(in crate::consent) fn tool_offer(client: &str, server: &str, tool: &ToolUse)
     let name = visible::line(tool.tool());
     let bounds = tool.bounds(show);
     let (label, rest) = match bounds.is_empty() {
-        true => (format!("{name} of {server}"), "whatever the call says"),
-        false => (format!("{name} of {server}, {bounds}"), "whatever else the call says"),
+        true => (format!("{name} of {server}"), ", whatever the call says"),
+        false if tool.is_exact() => (format!("{name} of {server}, {bounds}"), ""),
+        false => (format!("{name} of {server}, {bounds}"), ", whatever else the call says"),
     };
+    let verb = if tool.is_exact() { Verb::Call } else { Verb::Use }.word();
     let spaced = if bounds.is_empty() { String::new() } else { format!(" {bounds}") };
     let standing = STANDING.into_iter();
     Offer {
         reach: Reach::Tool,
         label,
-        sentence: format!("{client} may use {name} of the server {server}{spaced}, {rest}"),
-        lifetimes: standing
-            .filter(|lifetime| *lifetime != Lifetime::Always || may_stand(tool.tool()))
-            .collect(),
+        sentence: format!("{client} may {verb} {name} of the server {server}{spaced}{rest}"),
+        lifetimes: standing.filter(|lifetime| may_last(tool, *lifetime)).collect(),
+    }
+}
+
+/// Returns `true` if a use of a tool may be allowed for so long. Of one that nobody has annotated, nobody knows what the
+/// same call does another day.
+fn may_last(tool: &ToolUse, lifetime: Lifetime) -> bool {
+    match lifetime {
+        Lifetime::Session => true,
+        Lifetime::Always => !tool.is_exact() && may_stand(tool.tool()),
+        Lifetime::Once | Lifetime::QuarterHour | Lifetime::Hour => !tool.is_exact(),
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! - Built from the call as it would be sent, secrets included: the person answers for what the person sees. Only the
 //!   record is redacted.
-//! - What is left out of a long text is told by its length.
+//! - What is left out of a long text is told by its length. Of a call of a tool that nobody has annotated nothing is left out:
+//!   all arguments stand beside its line, since any of them may be what matters.
 
 use super::host_offer;
 use crate::consent::consequence::{CallEffects, ConsequenceLines, consequences};
@@ -14,7 +15,7 @@ use crate::consent::{Question, beyond, visible};
 use crate::grants::GrantLimits;
 use crate::resolve::FoundPaths;
 use ironcurtain_policy::{Escalation, PendingApproval, ResolvedCall, Role};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// The longest argument shown, in characters. What a line names is told there.
@@ -90,17 +91,30 @@ impl CallQuestion<'_> {
             server_command: visible::line(&self.principal.server_command),
             sandboxed: self.principal.sandboxed,
             tool: Some(visible::line(self.tool)),
-            with: beside(&drawn, preview.as_ref(), &self.escalation.call),
+            with: if self.escalation.call.is_unannotated() {
+                whole(arguments)
+            } else {
+                beside(&drawn, preview.as_ref(), &self.escalation.call)
+            },
             consequences: drawn.lines,
             rule: visible::line(&worst.rule),
             reason: visible::line(&worst.reason),
             preview: preview.map(|preview| preview.shown),
-            arguments: at_most(arguments.iter(), LONGEST_ARGUMENT),
+            arguments: if self.escalation.call.is_unannotated() {
+                whole(arguments)
+            } else {
+                at_most(arguments.iter(), LONGEST_ARGUMENT)
+            },
             offers,
             client,
             deadline: self.deadline,
         }
     }
+}
+
+/// All arguments, in full. A question that nobody could read is not asked.
+fn whole(arguments: &Map<String, Value>) -> Vec<(String, String)> {
+    arguments.iter().map(|(name, value)| (visible::line(name), shown(value, usize::MAX))).collect()
 }
 
 /// The first of some arguments, each cut to so many characters, and how many more there are.
@@ -119,14 +133,17 @@ fn at_most<'a>(
 }
 
 fn argument(name: &str, value: &Value, longest: usize) -> (String, String) {
+    (visible::line(&visible::head(name, LONGEST_BESIDE)), shown(value, longest))
+}
+
+fn shown(value: &Value, longest: usize) -> String {
     let shown = |text: &str| visible::lines(&visible::head(text, longest));
-    let text = match value {
+    match value {
         Value::String(text) => shown(text),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
             shown(&value.to_string())
         }
-    };
-    (visible::line(&visible::head(name, LONGEST_BESIDE)), text)
+    }
 }
 
 /// The arguments that neither a line nor the preview tells; those with a meaning first.
@@ -149,7 +166,7 @@ fn beside(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Map, json};
+    use serde_json::json;
 
     #[test]
     fn an_argument_is_shown_as_it_would_be_sent_and_a_long_one_says_how_long_it_is() {

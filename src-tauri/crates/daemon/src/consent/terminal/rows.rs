@@ -55,9 +55,11 @@ pub(super) fn question(
     rows.extend(who(question));
     rows.extend(how(question));
     rows.extend(deeds(question, MOST_DEEDS));
-    let with = |(name, value): &(String, String)| foreign("with", &format!("{name} = {value}"), Text::Head);
-    rows.extend(question.with.iter().take(MOST_ARGUMENTS).map(with));
-    rows.extend(left_out(question.with.len(), MOST_ARGUMENTS, "arguments"));
+    let (part, most): (fn(String) -> Text, _) =
+        if question.says_it_whole() { (Text::All, usize::MAX) } else { (Text::Head, MOST_ARGUMENTS) };
+    let with = |(name, value): &(String, String)| foreign("with", &format!("{name} = {value}"), part);
+    rows.extend(question.with.iter().take(most).map(with));
+    rows.extend(left_out(question.with.len(), most, "arguments"));
     rows.extend(question.also.iter().map(|also| foreign("means also", also, Text::All)));
     let mut last = None;
     for (n, (at, offer, lifetime)) in choices.iter().enumerate() {

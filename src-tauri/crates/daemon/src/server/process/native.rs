@@ -104,7 +104,7 @@ fn spec(
         closed: own.iter().flat_map(in_mount).collect(),
         kept: own.iter().flat_map(kept).collect(),
         network: if start.network.is_some() { NetworkAccess::Proxied } else { NetworkAccess::None },
-        unix_sockets: false,
+        unix_sockets: profile.unix_sockets,
         limits: limits(&profile.limits),
         state_dir: start.around.sandboxes.as_str().to_owned(),
         allow_root: start.programs.allow_root,

@@ -1,0 +1,127 @@
+//! Tools that nobody has annotated, at a server whose entry says to ask: asked about, and never more than that.
+
+use crate::scene::{Scene, fields};
+use ironcurtain_policy::{
+    ApprovalSubject, Fact, ResolvedCall, ServerReach, SettledBy, ToolGrant, ToolUse, Unannotated, Verdict,
+};
+use serde_json::{Value, json};
+
+const ASKED: &str = "escalate structural-unannotated";
+
+/// A call of a tool of `other` that nobody has annotated.
+fn call(scene: &Scene, tool: &str, arguments: &Value) -> ResolvedCall {
+    let arguments = fields(arguments);
+    let plan = scene.annotations.plan_or_ask("other", tool, &arguments, Unannotated::Ask).unwrap();
+    assert_eq!(plan.values(), []);
+    plan.resolve([]).unwrap()
+}
+
+fn says(rules: &[(&str, Value, &str)], reach: ServerReach) -> String {
+    let scene = Scene { reach, ..Scene::new(rules) };
+    scene.says_of(&call(&scene, "zap", &json!({ "path": "/a/b", "url": "https://a.org" })))
+}
+
+fn ask() -> (&'static str, Value, &'static str) {
+    ("ask", json!({}), "escalate")
+}
+
+#[test]
+fn it_is_refused_unless_the_entry_says_to_ask_and_a_known_tool_is_judged_as_ever() {
+    let scene = Scene::new(&[ask()]);
+    let arguments = fields(&json!({ "path": "/a" }));
+    let planned = |tool: &str, unannotated| {
+        scene.annotations.plan_or_ask("other", tool, &arguments, unannotated).map(|plan| plan.values().len())
+    };
+    let refused = planned("zap", Unannotated::Deny).unwrap_err();
+    assert_eq!(&*refused.rule, "structural-unknown-tool");
+    assert_eq!(planned("zap", Unannotated::Ask), Ok(0));
+    assert_eq!(planned("read", Unannotated::Ask), Ok(1));
+    let refused = planned("mail", Unannotated::Ask).unwrap_err();
+    assert_eq!(&*refused.reason, "the tool has no argument `path`");
+}
+
+#[test]
+fn it_is_asked_about_as_a_whole_and_a_yes_is_for_this_call() {
+    let mut scene = Scene::new(&[ask()]);
+    let call = call(&scene, "zap", &json!({ "path": "/a" }));
+    let Verdict::Escalate(escalation) = scene.judge_call(&call) else { panic!("not asked") };
+    let reason = "nobody has said what this tool does, so nothing of the call is judged";
+    assert_eq!(&*escalation.by.reason, reason);
+    let [asked] = &*escalation.values else { panic!("{:?}", escalation.values) };
+    assert_eq!(asked.subject, ApprovalSubject::Call);
+    assert_eq!(scene.explain(&call).steps[0].settled_by, SettledBy::Unannotated);
+    scene.approved = escalation.values;
+    assert_eq!(scene.says_of(&call), "allow structural-unannotated");
+}
+
+#[test]
+fn no_rule_allows_it_but_one_for_what_reaches_nothing() {
+    let allow = |name, condition| (name, condition, "allow");
+    let shut = || allow("shut", json!({ "reaches": "nothing" }));
+    for rules in [
+        vec![allow("all", json!({})), ask()],
+        vec![allow("tool", json!({ "server": ["other"], "tool": ["zap"] })), ask()],
+        vec![allow("paths", json!({ "paths": { "roles": ["read-path"], "within": "/" } })), ask()],
+        vec![ask(), shut()],
+        // In doubt it is about what would be asked about.
+        vec![("some", json!({ "roles": ["read-path"] }), "escalate"), shut()],
+    ] {
+        assert_eq!(says(&rules, ServerReach::Nothing), ASKED, "{rules:?}");
+    }
+    let rules = [shut(), ask()];
+    assert_eq!(says(&rules, ServerReach::Nothing), "allow shut");
+    assert_eq!(says(&rules, ServerReach::Something), ASKED);
+    assert_eq!(says(&rules, ServerReach::Unknown), ASKED);
+    // What nothing asks about is denied.
+    assert_eq!(says(&[allow("all", json!({}))], ServerReach::Nothing), "deny default-deny");
+}
+
+#[test]
+fn a_rule_that_denies_something_to_its_tool_denies_it_whatever_it_says_of_arguments() {
+    for condition in [
+        json!({ "tool": ["zap"] }),
+        json!({ "roles": ["delete-path"] }),
+        json!({ "paths": { "roles": ["read-path"], "within": "/secret" } }),
+        json!({ "domains": { "roles": ["fetch-url"], "allowed": ["evil.example"] } }),
+    ] {
+        let no = || ("no", condition.clone(), "deny");
+        assert_eq!(says(&[no(), ask()], ServerReach::Nothing), "deny no", "{condition}");
+        let some = ("some", json!({ "roles": ["read-path"] }), "escalate");
+        assert_eq!(says(&[some, no(), ask()], ServerReach::Nothing), "deny no", "{condition}");
+    }
+    let elsewhere = ("no", json!({ "server": ["another"] }), "deny");
+    assert_eq!(says(&[elsewhere, ask()], ServerReach::Something), ASKED);
+}
+
+#[test]
+fn a_grant_of_it_is_for_just_these_arguments_and_for_no_tool_that_is_known() {
+    let mut scene = Scene::new(&[ask()]);
+    let given = json!({ "b": { "y": 1, "x": [2] }, "a": null });
+    let tool = ToolUse::of(&call(&scene, "zap", &given)).unwrap();
+    assert!(tool.is_exact());
+    assert_eq!(tool.to_string(), r#"zap with just {"a":null,"b":{"x":[2],"y":1}}"#);
+    scene.tools = vec![ToolGrant { id: "g".to_owned(), tool }];
+    let of = |tool: &str, arguments: Value| scene.says_of(&call(&scene, tool, &arguments));
+    assert_eq!(of("zap", json!({ "a": null, "b": { "x": [2], "y": 1 } })), "allow grant");
+    for other in [json!({ "b": { "y": 1, "x": [2] } }), json!({ "a": null, "b": { "x": [3], "y": 1 } })] {
+        assert_eq!(of("zap", other), ASKED);
+    }
+    assert_eq!(of("zip", given), ASKED);
+    // Once somebody annotates it, a grant of the call without arguments is none for all calls.
+    let tool = ToolUse::of(&call(&scene, "unknown", &json!({}))).unwrap();
+    let known = scene.call("filesystem", "list", &json!({ "recursive": true })).unwrap();
+    assert_ne!(tool.values(), ToolUse::of(&known).unwrap().values());
+    let denied = Scene { policy: crate::scene::policy(&[("no", json!({}), "deny")]), ..scene };
+    assert_eq!(
+        denied.says_of(&call(&denied, "zap", &json!({ "a": null, "b": { "x": [2], "y": 1 } }))),
+        "deny no"
+    );
+}
+
+#[test]
+fn facts_about_its_arguments_are_not_taken() {
+    let scene = Scene::new(&[ask()]);
+    let arguments = fields(&json!({ "path": "/a" }));
+    let plan = scene.annotations.plan_or_ask("other", "zap", &arguments, Unannotated::Ask).unwrap();
+    assert!(plan.resolve([Fact::Path(crate::scene::path("/a"))]).is_err());
+}

@@ -1,0 +1,149 @@
+//! Tools that nobody has annotated: refused, or asked about with all they are given, where the entry says so.
+
+use crate::consent::Next;
+use crate::scripted;
+use crate::world::World;
+use ironcurtain_daemon::consent::{Consequence, Lifetime, Piece, Reach, Verb};
+use serde_json::{Value, json};
+
+/// Reads what any argument called `file` names, as far as it can.
+const READS: &str = r#"
+for m in messages():
+    if m["method"] == "initialize": greet(m)
+    elif m["method"] == "tools/call":
+        file = m["params"]["arguments"].get("file", "/dev/null")
+        try: answer(m, "read: " + open(file).read())
+        except OSError as e: answer(m, e.strerror)
+"#;
+
+/// A server that reaches something outside of its session, with these keys in its entry and the policy that ships.
+fn world(keys: Value) -> World {
+    let mut entry = json!({ "sandbox": { "network": { "allowedDomains": ["a.example"] } } });
+    entry.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+    World::with(|prepared| {
+        scripted::install_as(prepared, READS, &entry);
+        std::fs::remove_file(prepared.home.policy().join("compiled-policy.json")).unwrap();
+    })
+}
+
+fn asking() -> World {
+    world(json!({ "unannotated": "ask" }))
+}
+
+#[test]
+fn a_tool_that_nobody_annotated_is_refused_unless_the_entry_says_to_ask() {
+    let world = world(json!({}));
+    let mut client = world.connect("hostile");
+    client.call("zap", json!({})).refused("the tool `hostile/zap` is not known");
+    assert_eq!(world.person.count(), 0);
+    let world = asking();
+    let mut client = world.connect("hostile");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    assert_eq!(client.call("zap", json!({})).ok(), "read: ");
+    assert!(world.log().contains(r#""rule":"structural-unannotated""#));
+    // Once is once.
+    client.call("zap", json!({})).refused("the user denied this call");
+    assert_eq!(world.person.count(), 2);
+    // What is annotated is judged as ever.
+    client.call("open", json!({ "path": "/x", "more": 1 })).refused("has no argument `more`");
+}
+
+#[test]
+fn it_is_asked_about_with_all_that_it_is_given_and_no_word_on_what_it_does() {
+    let world = asking();
+    let mut client = world.connect("hostile");
+    let (long, nested) = ("x".repeat(7_000), json!({ "to": ["a", null], "deep": { "b": 1 } }));
+    let given = json!({ "query": long, "options": nested, "none": null, "path": "/etc/passwd" });
+    client.call("delete_all", given).refused("the user denied this call");
+    let [question] = &*world.person.asked() else { panic!("not one question") };
+    let line = Consequence {
+        verb: Verb::Call,
+        object: vec![Piece::Foreign("delete_all".into())],
+        note: Some("nobody has said what this tool does".into()),
+        asked_for: None,
+        allowed: false,
+    };
+    assert_eq!(question.consequences, [line]);
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let all = [
+        pair("query", &long),
+        pair("options", r#"{"to":["a",null],"deep":{"b":1}}"#),
+        pair("none", "null"),
+        pair("path", "/etc/passwd"),
+    ];
+    assert_eq!((&*question.with, &*question.arguments), (&all[..], &all[..]));
+    assert_eq!(question.reason, "nobody has said what this tool does, so nothing of the call is judged");
+    let offers: Vec<_> = question.offers.iter().map(|offer| (offer.reach, &*offer.lifetimes)).collect();
+    assert_eq!(offers, [(Reach::Paths, &[Lifetime::Once][..]), (Reach::Tool, &[Lifetime::Session][..])]);
+    let whole = format!("{} may call delete_all", question.client.name);
+    assert_eq!(question.offers[0].sentence, whole);
+    // More than anybody reads is not asked about.
+    let refused = client.call("delete_all", json!({ "query": "x".repeat(9_000) }));
+    refused.refused("annotate it: `ironcurtain servers annotate hostile`");
+    assert_eq!(world.person.count(), 0);
+}
+
+#[test]
+fn a_yes_for_the_session_is_for_just_these_arguments() {
+    let world = asking();
+    let mut client = world.connect("hostile");
+    world.person.will(Next::Allow(Reach::Tool, Lifetime::Session));
+    client.call("zap", json!({ "a": 1, "b": [2] })).ok();
+    client.call("zap", json!({ "b": [2], "a": 1 })).ok();
+    assert_eq!(world.person.asked().len(), 1);
+    for other in [json!({ "a": 1, "b": [3] }), json!({ "a": 1 }), json!({})] {
+        client.call("zap", other).refused("the user denied this call");
+    }
+    client.call("zip", json!({ "a": 1, "b": [2] })).refused("the user denied this call");
+    assert_eq!(world.person.asked().len(), 4);
+    client.hang_up();
+    let mut client = world.connect("hostile");
+    client.call("zap", json!({ "a": 1, "b": [2] })).refused("the user denied this call");
+}
+
+#[test]
+fn no_argument_of_it_opens_anything() {
+    let world = asking();
+    let file = world.file("docs/plan.txt", "secret");
+    let mut client = world.connect("hostile");
+    for argument in ["file", "path"] {
+        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        let answer = client.call("zap", json!({ "file": file, argument: file }));
+        assert_eq!(answer.ok(), "No such file or directory", "{argument}");
+    }
+    assert!(world.grants().is_empty());
+}
+
+#[test]
+fn at_a_server_that_reaches_nothing_it_is_free_and_reaches_nothing() {
+    let world = world(json!({ "unannotated": "ask", "sandbox": {} }));
+    let file = world.file("docs/plan.txt", "secret");
+    let mut client = world.connect("hostile");
+    assert_eq!(client.call("zap", json!({ "file": file })).ok(), "No such file or directory");
+    assert_eq!(world.person.count(), 0);
+    assert!(world.log().contains(r#""rule":"allow-what-reaches-nothing""#));
+}
+
+#[test]
+fn a_rule_that_denies_is_not_asked_about() {
+    for (condition, denied) in [
+        (json!({ "roles": ["delete-path"] }), true),
+        (json!({ "server": ["hostile"], "tool": ["zap"] }), true),
+        (json!({ "server": ["another"] }), false),
+    ] {
+        let mut entry = json!({ "sandbox": { "network": { "allowedDomains": ["a.example"] } } });
+        entry["unannotated"] = json!("ask");
+        let world = World::with(|prepared| {
+            scripted::install_as(prepared, READS, &entry);
+            let rules = json!({ "schemaVersion": 1, "rules": [
+                { "name": "never", "if": condition, "then": "deny", "reason": "Never." },
+                { "name": "ask", "if": {}, "then": "escalate", "reason": "Ask." },
+            ] });
+            std::fs::write(prepared.home.policy().join("compiled-policy.json"), rules.to_string()).unwrap();
+        });
+        let mut client = world.connect("hostile");
+        let outcome = client.call("zap", json!({}));
+        outcome.refused(if denied { "never" } else { "the user denied this call" });
+        assert_eq!(world.person.count(), usize::from(!denied), "{condition}");
+    }
+}
