@@ -1,0 +1,173 @@
+//! YAML. A list of entries, each with its `name`, is read and written as well.
+
+use super::{DocumentError, Place};
+use serde_json::{Map, Value, json};
+use std::str::FromStr;
+use yaml_edit::{MappingBuilder, ScalarType, ScalarValue, SequenceBuilder, YamlFile, YamlValue};
+
+pub(crate) struct Document {
+    file: YamlFile,
+}
+
+impl Document {
+    pub(crate) fn parse(text: &str) -> Result<Self, DocumentError> {
+        let syntax = |line, problem: String| DocumentError::Syntax { line, problem };
+        let file = YamlFile::from_str(text).map_err(|problem| {
+            let line = match &problem {
+                yaml_edit::YamlError::Parse { line, .. } => line.unwrap_or(1),
+                _ => 1,
+            };
+            syntax(line, problem.to_string())
+        })?;
+        let mut documents = file.documents();
+        let first = documents.next();
+        if documents.next().is_some() {
+            return Err(syntax(1, "the file holds more than one document".to_owned()));
+        }
+        if let Some(first) = first {
+            let value = YamlValue::from_document(&first).map_err(|problem| syntax(1, problem.to_string()))?;
+            if !matches!(json_of(&value), Some(Value::Object(_) | Value::Null)) {
+                return Err(syntax(1, "the file must hold one mapping".to_owned()));
+            }
+        }
+        Ok(Self { file })
+    }
+
+    pub(crate) fn entries(&self, place: Place) -> Result<Vec<(String, Value)>, DocumentError> {
+        let Some(container) = self.container(place)? else { return Ok(Vec::new()) };
+        let no_entries = || DocumentError::NoEntries(place.keys.join("."));
+        match container {
+            Value::Object(members) if !place.is_list => Ok(members.into_iter().collect()),
+            Value::Array(items) if place.is_list => {
+                let named = |item: Value| Some((item.get("name")?.as_str()?.to_owned(), item));
+                items.into_iter().map(|item| named(item).ok_or_else(no_entries)).collect()
+            }
+            _ => Err(no_entries()),
+        }
+    }
+
+    pub(crate) fn set(&mut self, place: Place, name: &str, value: &Value) -> Result<(), DocumentError> {
+        let Value::Object(members) = value else { return Err(DocumentError::Unusual(name.to_owned())) };
+        let index = self.entries(place)?.iter().position(|(found, _)| found == name);
+        let mapping = written(members);
+        let unusual = || DocumentError::Unusual(name.to_owned());
+        let document = self.file.ensure_document();
+        let Some((last, way)) = place.keys.split_last() else { return Err(unusual()) };
+        let mut parent = document.as_mapping();
+        for key in way {
+            parent = parent.and_then(|parent| parent.get_mapping(*key));
+        }
+        let has_entries = self.container(place)?.is_some();
+        if has_entries {
+            let parent = parent.ok_or_else(unusual)?;
+            let entry = mapping.build_document().as_mapping().ok_or_else(unusual)?;
+            if place.is_list {
+                let entries = parent.get_sequence(*last).ok_or_else(unusual)?;
+                match index {
+                    Some(index) => drop(entries.set(index, &entry)),
+                    None => entries.push(&entry),
+                }
+            } else {
+                parent.get_mapping(*last).ok_or_else(unusual)?.set(name, &entry);
+            }
+        } else if way.is_empty() {
+            let container = if place.is_list {
+                MappingBuilder::new().insert_sequence(*last, SequenceBuilder::new().insert_mapping(mapping))
+            } else {
+                MappingBuilder::new().insert_mapping(*last, MappingBuilder::new().insert_mapping(name, mapping))
+            };
+            let container = container.build_document();
+            let value = container.get(*last).ok_or_else(unusual)?;
+            document.set(*last, &value);
+        } else {
+            return Err(unusual());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn remove(&mut self, place: Place, name: &str) -> Result<(), DocumentError> {
+        let Some(index) = self.entries(place)?.iter().position(|(found, _)| found == name) else { return Ok(()) };
+        let unusual = || DocumentError::Unusual(name.to_owned());
+        let (last, way) = place.keys.split_last().ok_or_else(unusual)?;
+        let mut parent = self.file.document().and_then(|document| document.as_mapping()).ok_or_else(unusual)?;
+        for key in way {
+            parent = parent.get_mapping(*key).ok_or_else(unusual)?;
+        }
+        let removed = if place.is_list {
+            parent.get_sequence(*last).and_then(|entries| entries.remove(index)).is_some()
+        } else {
+            parent.get_mapping(*last).and_then(|entries| entries.remove(name)).is_some()
+        };
+        if removed { Ok(()) } else { Err(unusual()) }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.file.to_string()
+    }
+
+    /// The value that the entries are in; none where it is missing or null.
+    fn container(&self, place: Place) -> Result<Option<Value>, DocumentError> {
+        let Some(document) = self.file.document() else { return Ok(None) };
+        let value = YamlValue::from_document(&document)
+            .map_err(|problem| DocumentError::Syntax { line: 1, problem: problem.to_string() })?;
+        let mut value = json_of(&value);
+        for key in place.keys {
+            value = match value {
+                Some(Value::Object(mut members)) => members.remove(*key),
+                Some(Value::Null) | None => None,
+                Some(_) => return Err(DocumentError::NoEntries((*key).to_owned())),
+            };
+        }
+        Ok(value.filter(|value| !value.is_null()))
+    }
+}
+
+/// The value as JSON; none where JSON has no such value.
+fn json_of(value: &YamlValue) -> Option<Value> {
+    if let Some(members) = value.as_mapping() {
+        let members = members.iter().map(|(key, value)| Some((key.clone(), json_of(value)?)));
+        return members.collect::<Option<Map<_, _>>>().map(Value::Object);
+    }
+    if let Some(items) = value.as_sequence() {
+        return items.iter().map(json_of).collect::<Option<_>>().map(Value::Array);
+    }
+    if let Some(flag) = value.to_bool() {
+        return Some(json!(flag));
+    }
+    if let Some(whole) = value.to_i64() {
+        return Some(json!(whole));
+    }
+    if let Some(number) = value.to_f64() {
+        return Some(json!(number));
+    }
+    let scalar = value.as_scalar()?;
+    Some(if scalar.scalar_type() == ScalarType::Null { Value::Null } else { json!(scalar.value()) })
+}
+
+fn written(members: &Map<String, Value>) -> MappingBuilder {
+    members.iter().fold(MappingBuilder::new(), |mapping, (key, value)| match value {
+        Value::Null => mapping.pair(key, YamlValue::Scalar(ScalarValue::null())),
+        Value::Bool(flag) => mapping.pair(key, *flag),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => mapping.pair(key, whole),
+            None => mapping.pair(key, number.as_f64().unwrap_or_default()),
+        },
+        Value::String(text) => mapping.pair(key, text),
+        Value::Array(items) => mapping.insert_sequence(key, sequence_of(items)),
+        Value::Object(members) => mapping.insert_mapping(key, written(members)),
+    })
+}
+
+fn sequence_of(items: &[Value]) -> SequenceBuilder {
+    items.iter().fold(SequenceBuilder::new(), |sequence, item| match item {
+        Value::Null => sequence.item(YamlValue::Scalar(ScalarValue::null())),
+        Value::Bool(flag) => sequence.item(*flag),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => sequence.item(whole),
+            None => sequence.item(number.as_f64().unwrap_or_default()),
+        },
+        Value::String(text) => sequence.item(text),
+        Value::Array(items) => sequence.insert_sequence(sequence_of(items)),
+        Value::Object(members) => sequence.insert_mapping(written(members)),
+    })
+}
