@@ -7,6 +7,7 @@
 
 pub mod annotate;
 pub mod catalog;
+pub mod clients;
 pub mod inspect;
 pub mod install;
 mod json_edit;

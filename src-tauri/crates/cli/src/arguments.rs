@@ -58,6 +58,12 @@ pub enum Command {
         #[command(subcommand)]
         action: crate::servers::ServersAction,
     },
+    /// Connect agent clients on this machine, or give them back what they had. Needs no trusted process.
+    Clients {
+        /// What to do with them.
+        #[command(subcommand)]
+        action: crate::clients::ClientsAction,
+    },
     /// End the trusted process and every session, and wait until they have ended.
     Stop,
 }

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod audit;
+mod clients;
 mod connection;
 mod desktop_session;
 mod export;
@@ -37,6 +38,7 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
     let request = match command {
         Command::Policy { action } => return policy::perform(&action, screen),
         Command::Servers { action } => return servers::perform(&action, screen),
+        Command::Clients { action } => return clients::perform(&action, screen),
         Command::Daemon(options) => return run::daemon(&options).map(|()| ExitCode::SUCCESS),
         Command::Status => Request::Status,
         Command::Sessions => return session::all(screen),

@@ -134,6 +134,6 @@ fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
 }
 
 /// The directory of our own programs: this one's.
-fn programs() -> anyhow::Result<std::path::PathBuf> {
+pub fn programs() -> anyhow::Result<std::path::PathBuf> {
     Ok(std::env::current_exe()?.parent().context("this program has no directory")?.to_path_buf())
 }

@@ -92,9 +92,11 @@ fn launch(value: &Value) -> Option<Launch> {
         Value::Array(words) => words.iter().map(as_text).collect::<Option<Vec<_>>>()?,
         Value::String(command) => vec![command.clone()],
         // Zed once had `command: {path, args, env}`.
-        Value::Object(inner) => return launch(&json!({
-            "command": inner.get("path")?, "args": inner.get("args"), "env": inner.get("env"),
-        })),
+        Value::Object(inner) => {
+            return launch(&json!({
+                "command": inner.get("path")?, "args": inner.get("args"), "env": inner.get("env"),
+            }));
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => return None,
     }
     .into_iter();

@@ -57,10 +57,11 @@ impl Places {
         } else {
             (xdg.clone(), xdg)
         };
-        let moved = crate::CLIENTS.iter().flat_map(|client| client.files).filter_map(|file| match file.base {
-            Base::Variable(name) => Some((name.to_owned(), set(name)?)),
-            Base::Home | Base::Config | Base::Xdg => None,
-        });
+        let moved =
+            crate::CLIENTS.iter().flat_map(|client| client.files).filter_map(|file| match file.base {
+                Base::Variable(name) => Some((name.to_owned(), set(name)?)),
+                Base::Home | Base::Config | Base::Xdg => None,
+            });
         Self { home: home.to_path_buf(), config, xdg, variables: moved.collect() }
     }
 }

@@ -48,19 +48,30 @@ impl Document {
             // Its comments and its place stay.
             Some(old) => {
                 let old = old.as_table_like_mut().ok_or_else(|| DocumentError::Unusual(name.to_owned()))?;
-                let gone: Vec<String> =
-                    old.iter().map(|(key, _)| key.to_owned()).filter(|key| !members.contains_key(key)).collect();
+                let gone: Vec<String> = old
+                    .iter()
+                    .map(|(key, _)| key.to_owned())
+                    .filter(|key| !members.contains_key(key))
+                    .collect();
                 gone.iter().for_each(|key| drop(old.remove(key)));
                 for (key, member) in members {
                     if old.get(key).and_then(read).as_ref() != Some(member) {
-                        old.insert(key, Item::Value(written(member).ok_or_else(|| DocumentError::Unusual(name.to_owned()))?));
+                        old.insert(
+                            key,
+                            Item::Value(
+                                written(member).ok_or_else(|| DocumentError::Unusual(name.to_owned()))?,
+                            ),
+                        );
                     }
                 }
             }
             None => {
                 let mut entry = Table::new();
                 for (key, member) in members {
-                    entry.insert(key, Item::Value(written(member).ok_or_else(|| DocumentError::Unusual(name.to_owned()))?));
+                    entry.insert(
+                        key,
+                        Item::Value(written(member).ok_or_else(|| DocumentError::Unusual(name.to_owned()))?),
+                    );
                 }
                 table.insert(name, Item::Table(entry));
             }
@@ -89,7 +100,9 @@ fn read(item: &Item) -> Option<Value> {
         Item::None => None,
         Item::Value(value) => read_value(value),
         Item::Table(table) => read_table(table),
-        Item::ArrayOfTables(tables) => tables.iter().map(|table| read_table(table)).collect::<Option<_>>().map(Value::Array),
+        Item::ArrayOfTables(tables) => {
+            tables.iter().map(|table| read_table(table)).collect::<Option<_>>().map(Value::Array)
+        }
     }
 }
 

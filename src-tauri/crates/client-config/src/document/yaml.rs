@@ -74,7 +74,8 @@ impl Document {
             let container = if place.is_list {
                 MappingBuilder::new().insert_sequence(*last, SequenceBuilder::new().insert_mapping(mapping))
             } else {
-                MappingBuilder::new().insert_mapping(*last, MappingBuilder::new().insert_mapping(name, mapping))
+                MappingBuilder::new()
+                    .insert_mapping(*last, MappingBuilder::new().insert_mapping(name, mapping))
             };
             let container = container.build_document();
             let value = container.get(*last).ok_or_else(unusual)?;
@@ -86,10 +87,13 @@ impl Document {
     }
 
     pub(crate) fn remove(&mut self, place: Place, name: &str) -> Result<(), DocumentError> {
-        let Some(index) = self.entries(place)?.iter().position(|(found, _)| found == name) else { return Ok(()) };
+        let Some(index) = self.entries(place)?.iter().position(|(found, _)| found == name) else {
+            return Ok(());
+        };
         let unusual = || DocumentError::Unusual(name.to_owned());
         let (last, way) = place.keys.split_last().ok_or_else(unusual)?;
-        let mut parent = self.file.document().and_then(|document| document.as_mapping()).ok_or_else(unusual)?;
+        let mut parent =
+            self.file.document().and_then(|document| document.as_mapping()).ok_or_else(unusual)?;
         for key in way {
             parent = parent.get_mapping(*key).ok_or_else(unusual)?;
         }

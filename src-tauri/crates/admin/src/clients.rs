@@ -1,0 +1,149 @@
+//! Agent clients on this machine: which are there, which start our shim, and connecting them or giving them back.
+//!
+//! - A change is a value ([`ClientChange`]) that is shown before it is written; it is written only onto the text that it was made
+//!   for.
+//! - What a client had is kept ([`record`]): disconnecting gives back the same bytes where nobody changed the file since, and
+//!   else the entries that were replaced.
+
+mod connect;
+mod record;
+mod survey;
+
+pub use connect::{ClientChange, ConnectRequest, NotConnected, Unmoved};
+pub use survey::{ClientReport, ClientState, EntryReport, EntryUse};
+
+use ironcurtain_client_config::{Client, DocumentError, Found, Places};
+use ironcurtain_daemon::config::ConfigError;
+use ironcurtain_daemon::home::{Home, HomeError};
+use std::env;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The clients of one person.
+#[derive(Debug, Clone)]
+pub struct Clients {
+    home: Home,
+    places: Places,
+    /// The absolute path of our shim.
+    shim: PathBuf,
+}
+
+/// Why a client is not connected or disconnected.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// There is no client of this name in the table.
+    #[error("no client is called `{0}`; `ironcurtain clients list` names them")]
+    Unknown(String),
+    /// It has no settings of a project.
+    #[error("{0} has no settings of a project")]
+    NoProject(&'static str),
+    /// Nothing of it is on this machine.
+    #[error("{client} was not found; it would have `{file}`")]
+    Missing {
+        /// Its name.
+        client: &'static str,
+        /// The settings that it would have.
+        file: PathBuf,
+    },
+    /// Its settings cannot be read or changed.
+    #[error("`{file}`, {problem}")]
+    Document {
+        /// The file.
+        file: PathBuf,
+        /// The problem, with its line.
+        problem: DocumentError,
+    },
+    /// A file cannot be written.
+    #[error("`{file}` cannot be written: {source}")]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+    /// Somebody else wrote it meanwhile.
+    #[error("`{0}` was changed meanwhile; nothing was written: try again")]
+    Changed(PathBuf),
+    /// A file cannot be read, or our servers would be refused.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A folder of ours cannot be used.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// The shim is not beside this program.
+    #[error("`{0}` is missing, which clients are to start: install IronCurtain whole")]
+    NoShim(PathBuf),
+    /// None of our servers has this name.
+    #[error("no server is called `{0}`; `ironcurtain servers list` names them")]
+    NoServer(String),
+    /// An entry of the client's has the name.
+    #[error(
+        "{client} has an entry `{name}` already, which starts `{starts}`; move it behind the shield with `--move`"
+    )]
+    Taken {
+        /// The client.
+        client: &'static str,
+        /// The entry.
+        name: String,
+        /// Its command line or address.
+        starts: String,
+    },
+    /// No entry of the client's starts our shim.
+    #[error("{0} is not connected")]
+    NotConnected(&'static str),
+    /// What was kept of the settings before cannot be read.
+    #[error("`{file}` is damaged: {problem}")]
+    Record {
+        /// The file.
+        file: PathBuf,
+        /// The problem.
+        problem: String,
+    },
+}
+
+/// The settings of a client that are meant.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientTarget<'a> {
+    /// Its name in the table.
+    pub id: &'a str,
+    /// The project whose settings are meant, in place of the person's.
+    pub project: Option<&'a Path>,
+}
+
+impl Clients {
+    /// The clients of this process's person. `programs` is the folder of our programs.
+    ///
+    /// # Errors
+    /// [`ClientError::NoShim`].
+    pub fn new(home: Home, programs: &Path) -> Result<Self, ClientError> {
+        let shim = programs.join("ironcurtain-shim");
+        if !shim.is_file() {
+            return Err(ClientError::NoShim(shim));
+        }
+        let places = Places::of(&home.person, |name| env::var_os(name).map(PathBuf::from));
+        Ok(Self { home, places, shim })
+    }
+
+    /// The client that is meant, and the file of its settings.
+    fn find(&self, target: ClientTarget<'_>) -> Result<(&'static Client, Found), ClientError> {
+        let client = Client::named(target.id).ok_or_else(|| ClientError::Unknown(target.id.to_owned()))?;
+        let found = match (target.project, client.project_file) {
+            (None, _) => client.find(&self.places, has_program),
+            (Some(_), None) => return Err(ClientError::NoProject(client.name)),
+            (Some(project), Some(file)) => {
+                let file = project.join(file);
+                Some(if file.is_file() { Found::Configured(file) } else { Found::Installed(file) })
+            }
+        };
+        let nowhere = || ClientError::Missing { client: client.name, file: PathBuf::new() };
+        Ok((client, found.ok_or_else(nowhere)?))
+    }
+}
+
+fn has_program(name: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,308 @@
+//! Connecting a client, and disconnecting it.
+
+use super::record::Record;
+use super::survey::{command_line, entries};
+use super::{ClientError, ClientTarget, Clients};
+use crate::json_edit;
+use ironcurtain_client_config::{Client, Edit, Entry, Found, Launch};
+use ironcurtain_daemon::atomic_file;
+use ironcurtain_daemon::config::{Servers, read};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The name of the one entry that gives all servers.
+const ALL: &str = "ironcurtain";
+
+/// The entries that a client is to have.
+#[derive(Debug, Clone, Copy)]
+pub enum ConnectRequest<'a> {
+    /// One for each of our servers.
+    Each,
+    /// One for this server of ours.
+    Server(&'a str),
+    /// One for all servers of ours together.
+    AsOne,
+    /// One for each server that the client starts itself, which becomes a server of ours.
+    Move,
+}
+
+/// A change that is ready to be written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClientChange {
+    /// The client's name, for people.
+    pub client: &'static str,
+    /// Its settings.
+    pub file: PathBuf,
+    /// Their change.
+    pub edit: Edit,
+    /// The change of `mcp-servers.json`, where servers move there.
+    pub servers: Option<(PathBuf, Edit)>,
+    /// The entries that it writes or removes.
+    pub names: Vec<String>,
+    /// The entries that stay past the shield.
+    pub left: Vec<Unmoved>,
+    /// The entries that are replaced, as they were.
+    originals: BTreeMap<String, Option<Value>>,
+    /// No entry starts our shim yet.
+    is_free: bool,
+    /// The shim goes in, and not out.
+    is_connecting: bool,
+}
+
+/// An entry that stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmoved {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub why: NotConnected,
+}
+
+/// Why an entry of a client's stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotConnected {
+    /// It is no stdio server.
+    #[error("it connects to `{0}` itself")]
+    Remote(String),
+    /// Only the client can fill in its words.
+    #[error("it uses `{0}`, which only the client can fill in")]
+    Variable(String),
+    /// A server of ours has its name and starts something else.
+    #[error("a server of yours has this name already, and starts `{0}`")]
+    Taken(String),
+    /// Its form is not known.
+    #[error("its form is not known")]
+    Unknown,
+    /// It starts something itself under the name of a server of ours.
+    #[error("it starts `{0}` itself; move it behind the shield with `--move`")]
+    Bypassing(String),
+}
+
+/// Servers of a client, as they become ours.
+struct Moved {
+    servers: (PathBuf, Edit),
+    names: Vec<String>,
+    left: Vec<Unmoved>,
+}
+
+impl Clients {
+    /// The change that connects a client.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn connect(
+        &self,
+        target: ClientTarget<'_>,
+        request: ConnectRequest<'_>,
+    ) -> Result<ClientChange, ClientError> {
+        let (client, found) = self.find(target)?;
+        let file = match found {
+            Found::Configured(file) | Found::Installed(file) => file,
+            Found::Missing(file) => return Err(ClientError::Missing { client: client.name, file }),
+        };
+        let there = entries(client, &file)?;
+        let is_ours = |entry: &Entry| entry.launch.as_ref().is_some_and(Launch::is_shim);
+        let at = |name: &str| there.iter().find(|entry| entry.name == name);
+        let servers = Servers::load(&self.home)?;
+        let (mut moved, mut left) = (None, Vec::new());
+        // The name of each entry, and the server that it gives.
+        let wanted: Vec<(String, Option<String>)> = match request {
+            ConnectRequest::AsOne => vec![(ALL.to_owned(), None)],
+            ConnectRequest::Server(name) if servers.find(Some(name)).is_none() => {
+                return Err(ClientError::NoServer(name.to_owned()));
+            }
+            ConnectRequest::Server(name) => vec![(name.to_owned(), Some(name.to_owned()))],
+            ConnectRequest::Each => {
+                servers.names().map(|name| (name.to_owned(), Some(name.to_owned()))).collect()
+            }
+            ConnectRequest::Move => {
+                let moving =
+                    self.moving(there.iter().filter(|entry| !entry.is_disabled && !is_ours(entry)))?;
+                left = moving.left;
+                moved = Some(moving.servers);
+                moving.names.into_iter().map(|name| (name.clone(), Some(name))).collect()
+            }
+        };
+        let mut launches = Vec::new();
+        for (name, server) in wanted {
+            let other = at(&name).filter(|entry| !is_ours(entry) && moved.is_none());
+            match (other, request) {
+                (None, _) => launches.push((name, Launch::of_shim(&self.shim, server.as_deref()))),
+                (Some(other), ConnectRequest::Each) => {
+                    left.push(Unmoved { name, why: NotConnected::Bypassing(starts(other)) });
+                }
+                (Some(other), _) => {
+                    return Err(ClientError::Taken { client: client.name, name, starts: starts(other) });
+                }
+            }
+        }
+        let text = read(&file)?;
+        let named: Vec<(&str, &Launch)> =
+            launches.iter().map(|(name, launch)| (name.as_str(), launch)).collect();
+        let edit = client
+            .with(text.as_deref(), &named)
+            .map_err(|problem| ClientError::Document { file: file.clone(), problem })?;
+        let names: Vec<String> = launches.into_iter().map(|(name, _)| name).collect();
+        let replaced = names.iter().filter(|name| !at(name).is_some_and(is_ours));
+        let originals =
+            replaced.map(|name| (name.clone(), at(name).map(|entry| entry.value.clone()))).collect();
+        let is_free = !there.iter().any(is_ours);
+        let servers = moved.filter(|(_, edit)| !edit.is_empty());
+        Ok(ClientChange {
+            client: client.name,
+            file,
+            edit,
+            servers,
+            names,
+            left,
+            originals,
+            is_free,
+            is_connecting: true,
+        })
+    }
+
+    /// The change that gives a client back what it had: for one server, or for all.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn disconnect(
+        &self,
+        target: ClientTarget<'_>,
+        server: Option<&str>,
+    ) -> Result<ClientChange, ClientError> {
+        let (client, found) = self.find(target)?;
+        let file = found.file().to_path_buf();
+        let ours: Vec<Entry> = entries(client, &file)?
+            .into_iter()
+            .filter(|entry| entry.launch.as_ref().is_some_and(Launch::is_shim))
+            .collect();
+        let is_meant = |entry: &&Entry| server.is_none_or(|server| entry.name == server);
+        let names: Vec<String> = ours.iter().filter(is_meant).map(|entry| entry.name.clone()).collect();
+        if names.is_empty() {
+            return Err(ClientError::NotConnected(client.name));
+        }
+        let record = Record::open(&self.home)?;
+        let text = read(&file)?;
+        let whole = if names.len() == ours.len() { record.untouched(&file, text.as_deref())? } else { None };
+        let edit = match whole {
+            Some(after) => Edit { before: text, after },
+            None => restored(client, &file, text.as_deref(), &names, &record)?,
+        };
+        Ok(ClientChange {
+            client: client.name,
+            file,
+            edit,
+            servers: None,
+            names,
+            left: Vec::new(),
+            originals: BTreeMap::new(),
+            is_free: false,
+            is_connecting: false,
+        })
+    }
+
+    /// Writes a change: what was there first, then our servers, then the client's settings.
+    ///
+    /// # Errors
+    /// [`ClientError::Changed`] where a file is not as it was when the change was made, and of writing.
+    pub fn write(&self, change: &ClientChange) -> Result<(), ClientError> {
+        if read(&change.file)? != change.edit.before {
+            return Err(ClientError::Changed(change.file.clone()));
+        }
+        let mut record = Record::open(&self.home)?;
+        if change.is_connecting {
+            record.note(&change.file, &change.edit, change.originals.clone(), change.is_free)?;
+        }
+        if let Some((file, edit)) = &change.servers {
+            if read(file)? != edit.before {
+                return Err(ClientError::Changed(file.clone()));
+            }
+            replace(file, edit)?;
+        }
+        replace(&change.file, &change.edit)?;
+        if !change.is_connecting {
+            record.forget(&change.file, &change.names, &change.edit)?;
+        }
+        Ok(())
+    }
+
+    /// The servers of ours that entries of a client become.
+    fn moving<'a>(&self, entries: impl Iterator<Item = &'a Entry>) -> Result<Moved, ClientError> {
+        let file = self.home.config.join("mcp-servers.json");
+        let before = read(&file)?;
+        let mut text = before.clone().unwrap_or_else(|| Servers::DEFAULT.to_owned());
+        let there = Servers::parse(&text, &file, &self.home.person)?;
+        let (mut names, mut left) = (Vec::new(), Vec::new());
+        for entry in entries {
+            match movable(entry, &there) {
+                Err(why) => left.push(Unmoved { name: entry.name.clone(), why }),
+                Ok(value) => {
+                    if let Some(value) = value {
+                        text = json_edit::set(&text, &[entry.name.as_str()], &value).map_err(|problem| {
+                            ClientError::Record { file: file.clone(), problem: problem.to_string() }
+                        })?;
+                    }
+                    names.push(entry.name.clone());
+                }
+            }
+        }
+        Servers::parse(&text, &file, &self.home.person)?;
+        let after = Some(text).filter(|_| !names.is_empty()).or_else(|| before.clone());
+        Ok(Moved { servers: (file, Edit { before, after }), names, left })
+    }
+}
+
+/// The entry of ours for a client's; none where there is the same already.
+fn movable(entry: &Entry, there: &Servers) -> Result<Option<Value>, NotConnected> {
+    let Some(launch) = &entry.launch else {
+        return Err(entry.url.clone().map_or(NotConnected::Unknown, NotConnected::Remote));
+    };
+    let words = std::iter::once(&launch.command).chain(&launch.args).chain(launch.env.values());
+    if let Some(word) = words.into_iter().find(|word| word.contains("${")) {
+        return Err(NotConnected::Variable(word.clone()));
+    }
+    match there.find(Some(&entry.name)) {
+        Some(same) if same.command == launch.command && same.args == launch.args => Ok(None),
+        Some(other) => Err(NotConnected::Taken(other.command_line())),
+        None => {
+            let mut value = json!({ "command": launch.command, "args": launch.args, "unannotated": "ask" });
+            if let (false, Some(fields)) = (launch.env.is_empty(), value.as_object_mut()) {
+                fields.insert("env".to_owned(), json!(launch.env));
+            }
+            Ok(Some(value))
+        }
+    }
+}
+
+fn starts(entry: &Entry) -> String {
+    let command = entry.launch.as_ref().map(command_line);
+    command.or_else(|| entry.url.clone()).unwrap_or_else(|| entry.value.to_string())
+}
+
+/// Each entry as it was, or gone.
+fn restored(
+    client: &Client,
+    file: &Path,
+    text: Option<&str>,
+    names: &[String],
+    record: &Record,
+) -> Result<Edit, ClientError> {
+    let original = |name: &String| record.of(file).and_then(|written| written.entries.get(name)?.clone());
+    let entries: Vec<(&str, Option<Value>)> =
+        names.iter().map(|name| (name.as_str(), original(name))).collect();
+    client
+        .changed(text, &entries)
+        .map_err(|problem| ClientError::Document { file: file.to_path_buf(), problem })
+}
+
+fn replace(file: &Path, edit: &Edit) -> Result<(), ClientError> {
+    let written = match &edit.after {
+        None => std::fs::remove_file(file),
+        Some(text) => file
+            .parent()
+            .map_or(Ok(()), std::fs::create_dir_all)
+            .and_then(|()| atomic_file::replace(file, text)),
+    };
+    written.map_err(|source| ClientError::Write { file: file.to_path_buf(), source })
+}

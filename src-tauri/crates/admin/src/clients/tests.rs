@@ -1,0 +1,197 @@
+use super::*;
+use serde_json::{Value, json};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+struct Desk {
+    clients: Clients,
+    dir: tempfile::TempDir,
+}
+
+const CURSOR: ClientTarget<'static> = ClientTarget { id: "cursor", project: None };
+
+const BEFORE: &str = r#"{
+  // mine
+  "mcpServers": {
+    "notes": { "command": "npx", "args": ["-y", "notes-mcp@1.2.3"], "env": { "TOKEN": "t0ken" } },
+    "far": { "url": "https://mcp.example/mcp" },
+    "here": { "command": "node", "args": ["${workspaceFolder}/server.js"] }
+  }
+}
+"#;
+
+fn desk(settings: Option<&str>) -> Desk {
+    let dir = tempfile::tempdir().unwrap();
+    let home = Home::under(&dir.path().join("ic"), dir.path());
+    home.prepare().unwrap();
+    let programs = dir.path().join("programs");
+    std::fs::create_dir(&programs).unwrap();
+    std::fs::write(programs.join("ironcurtain-shim"), "").unwrap();
+    std::fs::create_dir(dir.path().join(".cursor")).unwrap();
+    let desk = Desk { clients: Clients::new(home, &programs).unwrap(), dir };
+    if let Some(settings) = settings {
+        std::fs::write(desk.file(), settings).unwrap();
+    }
+    desk
+}
+
+impl Desk {
+    fn file(&self) -> PathBuf {
+        self.dir.path().join(".cursor/mcp.json")
+    }
+
+    fn text(&self) -> Option<String> {
+        std::fs::read_to_string(self.file()).ok()
+    }
+
+    fn connect(&self, request: ConnectRequest<'_>) -> Result<ClientChange, ClientError> {
+        let change = self.clients.connect(CURSOR, request)?;
+        self.clients.write(&change).map(|()| change)
+    }
+
+    fn disconnect(&self, server: Option<&str>) -> Result<ClientChange, ClientError> {
+        let change = self.clients.disconnect(CURSOR, server)?;
+        self.clients.write(&change).map(|()| change)
+    }
+
+    fn state(&self) -> ClientState {
+        self.clients.look(CURSOR).unwrap().state
+    }
+
+    fn servers(&self) -> Value {
+        let file = self.clients.home.config.join("mcp-servers.json");
+        serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+    }
+}
+
+#[test]
+fn a_client_is_connected_and_given_back_as_it_was() {
+    for before in [None, Some(BEFORE)] {
+        let desk = desk(before);
+        assert_eq!(desk.state(), ClientState::NotConnected);
+        let planned = desk.clients.connect(CURSOR, ConnectRequest::Each).unwrap();
+        assert!(planned.edit.diff().contains("+    \"filesystem\": {"), "{}", planned.edit.diff());
+        assert_eq!(desk.text().as_deref(), before, "a plan writes nothing");
+        desk.connect(ConnectRequest::Each).unwrap();
+        let expected = if before.is_none() { ClientState::Connected } else { ClientState::Bypassing };
+        assert_eq!(desk.state(), expected);
+        assert!(desk.connect(ConnectRequest::Each).unwrap().edit.is_empty(), "twice changes nothing");
+        desk.connect(ConnectRequest::AsOne).unwrap();
+        let gone = desk.disconnect(None).unwrap();
+        assert_eq!(gone.names, ["filesystem", "ironcurtain"]);
+        assert_eq!((desk.text().as_deref(), desk.state()), (before, ClientState::NotConnected));
+        let refused = desk.disconnect(None).unwrap_err();
+        assert_eq!(refused.to_string(), "Cursor is not connected");
+    }
+}
+
+#[test]
+fn servers_move_behind_the_shield_and_back() {
+    let desk = desk(Some(BEFORE));
+    let change = desk.connect(ConnectRequest::Move).unwrap();
+    assert_eq!(change.names, ["notes"]);
+    let left: Vec<String> = change.left.iter().map(|left| format!("{}: {}", left.name, left.why)).collect();
+    assert_eq!(
+        left,
+        [
+            "far: it connects to `https://mcp.example/mcp` itself",
+            "here: it uses `${workspaceFolder}/server.js`, which only the client can fill in"
+        ]
+    );
+    let expected = json!({ "command": "npx", "args": ["-y", "notes-mcp@1.2.3"], "unannotated": "ask", "env": { "TOKEN": "t0ken" } });
+    assert_eq!(desk.servers()["notes"], expected);
+    assert!(desk.servers()["filesystem"].is_object(), "the server that is there without a file stays");
+    let shim = desk.clients.shim.display().to_string();
+    let text = desk.text().unwrap();
+    assert!(text.contains(&shim) && !text.contains("t0ken") && text.contains("// mine"), "{text}");
+    assert_eq!(desk.connect(ConnectRequest::Move).unwrap().names, [""; 0]);
+    // Somebody else changes the file meanwhile: the entry comes back, and what they wrote stays.
+    std::fs::write(desk.file(), text.replace("// mine", "// theirs")).unwrap();
+    desk.disconnect(None).unwrap();
+    let text = desk.text().unwrap();
+    assert!(text.contains("// theirs") && text.contains("t0ken") && !text.contains(&shim), "{text}");
+}
+
+#[test]
+fn one_server_of_several_is_disconnected() {
+    let desk = desk(Some(BEFORE));
+    desk.connect(ConnectRequest::Each).unwrap();
+    desk.connect(ConnectRequest::Move).unwrap();
+    desk.disconnect(Some("notes")).unwrap();
+    let text = desk.text().unwrap();
+    assert!(text.contains("t0ken") && text.contains("\"filesystem\""), "{text}");
+    desk.disconnect(Some("filesystem")).unwrap();
+    let now: Value = serde_json::from_str(&desk.text().unwrap().replace("// mine", "")).unwrap();
+    let before: Value = serde_json::from_str(&BEFORE.replace("// mine", "")).unwrap();
+    assert_eq!(now, before);
+}
+
+#[test]
+fn what_is_taken_changed_or_not_understood_is_refused() {
+    let desk = desk(Some(BEFORE));
+    let refused = |request| desk.clients.connect(CURSOR, request).unwrap_err().to_string();
+    assert_eq!(
+        refused(ConnectRequest::Server("x")),
+        "no server is called `x`; `ironcurtain servers list` names them"
+    );
+    std::fs::write(
+        desk.clients.home.config.join("mcp-servers.json"),
+        r#"{ "notes": { "command": "other" }, "time": { "command": "t" } }"#,
+    )
+    .unwrap();
+    assert_eq!(
+        refused(ConnectRequest::Server("notes")),
+        "Cursor has an entry `notes` already, which starts `npx -y notes-mcp@1.2.3`; move it behind the shield with `--move`"
+    );
+    let each = desk.clients.connect(CURSOR, ConnectRequest::Each).unwrap();
+    assert_eq!((each.names.as_slice(), each.left[0].name.as_str()), (&["time".to_owned()][..], "notes"));
+    let moved = desk.clients.connect(CURSOR, ConnectRequest::Move).unwrap();
+    assert_eq!(moved.left[0].why.to_string(), "a server of yours has this name already, and starts `other`");
+    std::fs::write(desk.file(), BEFORE.replace("mine", "theirs")).unwrap();
+    let stale = desk.clients.write(&each).unwrap_err();
+    assert!(stale.to_string().ends_with("was changed meanwhile; nothing was written: try again"), "{stale}");
+    assert_eq!(desk.text().unwrap(), BEFORE.replace("mine", "theirs"));
+    std::fs::write(desk.file(), "{\n  oops\n").unwrap();
+    let bad = desk.clients.connect(CURSOR, ConnectRequest::Each).unwrap_err().to_string();
+    assert!(bad.contains("mcp.json`, line 2"), "{bad}");
+    assert_eq!(desk.state(), ClientState::Unreadable);
+    let unknown = ClientTarget { id: "emacs", project: None };
+    let unknown = desk.clients.look(unknown).unwrap_err().to_string();
+    assert_eq!(unknown, "no client is called `emacs`; `ironcurtain clients list` names them");
+    let nowhere = ClientTarget { id: "kiro", project: None };
+    let nowhere = desk.clients.connect(nowhere, ConnectRequest::Each).unwrap_err().to_string();
+    assert!(nowhere.starts_with("Kiro was not found; it would have `"), "{nowhere}");
+}
+
+#[test]
+fn a_shim_that_is_gone_is_drift_and_connecting_mends_it() {
+    let desk = desk(Some(
+        r#"{ "mcpServers": { "filesystem": { "command": "/old/ironcurtain-shim", "args": ["--server", "filesystem"] } } }"#,
+    ));
+    assert_eq!(desk.state(), ClientState::Drifted);
+    desk.connect(ConnectRequest::Each).unwrap();
+    assert_eq!(desk.state(), ClientState::Connected);
+}
+
+#[test]
+fn a_link_and_the_mode_of_settings_stay_and_copies_are_private() {
+    let desk = desk(None);
+    let real = desk.dir.path().join("dotfiles.json");
+    std::fs::write(&real, BEFORE).unwrap();
+    std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink(&real, desk.file()).unwrap();
+    desk.connect(ConnectRequest::Each).unwrap();
+    assert!(std::fs::symlink_metadata(desk.file()).unwrap().is_symlink());
+    assert_eq!(std::fs::metadata(&real).unwrap().mode() & 0o777, 0o640);
+    let kept = desk.clients.home.state.join("clients");
+    assert_eq!(std::fs::metadata(&kept).unwrap().mode() & 0o777, 0o700);
+    for file in std::fs::read_dir(kept).unwrap() {
+        assert_eq!(file.unwrap().metadata().unwrap().mode() & 0o077, 0);
+    }
+    let project = desk.dir.path().join("project");
+    std::fs::create_dir(&project).unwrap();
+    let target = ClientTarget { id: "vscode", project: Some(&project) };
+    desk.clients.write(&desk.clients.connect(target, ConnectRequest::Each).unwrap()).unwrap();
+    assert!(project.join(".vscode/mcp.json").is_file());
+    let none = ClientTarget { id: "codex", project: Some(&project) };
+    assert_eq!(desk.clients.look(none).unwrap_err().to_string(), "Codex has no settings of a project");
+}
