@@ -33,20 +33,41 @@ fn each_command_of_the_readme_does_what_it_says_in_the_order_of_the_page() {
     client.read(&notes).ok();
     let (session, grant) = (world.sessions()[0].id.clone(), world.grants()[0].id.clone());
     let typed: Vec<&str> = prompted();
-    let (servers, looking): (Vec<&str>, Vec<&str>) =
+    let (servers, typed): (Vec<&str>, Vec<&str>) =
         typed.iter().partition(|line| line.starts_with("servers "));
+    let (connecting, looking): (Vec<&str>, Vec<&str>) =
+        typed.iter().partition(|line| line.starts_with("clients "));
     assert_eq!(looking.last(), Some(&"stop"), "stopping is the last that is shown");
-    for line in looking {
-        let id = if line.starts_with("session ") { &session } else { &grant };
+    let run = |line: &str, words: Vec<String>| {
         let output = Command::new(programs().join("ironcurtain"))
-            .args(words(&line.replace("ID", id)))
+            .args(words)
             .env("IRONCURTAIN_HOME", world.ours())
             .env("HOME", &world.home.person)
+            .env_remove("CLAUDE_CONFIG_DIR")
             .current_dir(&world.home.person)
             .output()
             .unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && !output.stdout.is_empty(), "`ironcurtain {line}`: {complaint}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let settings = world.file(".claude.json", "{ \"theme\": \"dark\" }\n");
+    let mut told = Vec::new();
+    for line in &connecting {
+        let confirmed = if *line == "clients list" { None } else { Some("--yes".to_owned()) };
+        told.push(run(line, words(line).into_iter().chain(confirmed).collect()));
+        if line.starts_with("clients connect") {
+            let now = std::fs::read_to_string(&settings).unwrap();
+            assert!(now.contains("ironcurtain-shim") && now.contains("\"theme\": \"dark\""), "{now}");
+        }
+    }
+    assert!(told[0].contains("claude-code (Claude Code): not connected"), "{told:?}");
+    assert!(told[1].contains("+      \"args\": [\"--server\", \"filesystem\"]"), "{told:?}");
+    assert_eq!(connecting, ["clients list", "clients connect claude-code", "clients disconnect claude-code"]);
+    assert_eq!(std::fs::read_to_string(&settings).unwrap(), "{ \"theme\": \"dark\" }\n");
+    for line in looking {
+        let id = if line.starts_with("session ") { &session } else { &grant };
+        run(line, words(&line.replace("ID", id)));
         if line.starts_with("grants revoke") {
             assert_eq!(world.grants(), []);
         }
