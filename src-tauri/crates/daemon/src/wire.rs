@@ -9,6 +9,7 @@ mod memory;
 mod message;
 mod notifications;
 mod outbox;
+mod outgoing;
 mod overlong;
 
 pub use descriptor::{Input, Output};
@@ -20,5 +21,6 @@ pub use message::{
     response_line, response_parts, result_line,
 };
 pub use notifications::{client_may_tell, server_may_tell};
-pub use outbox::{Outbox, Outgoing};
+pub use outbox::Outbox;
+pub use outgoing::Outgoing;
 pub use overlong::id_in;
