@@ -26,6 +26,7 @@ mod looking;
 mod machine;
 mod many;
 mod metrics;
+mod modern;
 mod network;
 mod passing;
 mod place;

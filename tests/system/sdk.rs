@@ -21,7 +21,7 @@ fn says(world: &World, server: &str) -> String {
 #[test]
 fn a_client_that_looks_for_the_newest_revision_is_served_or_told_why_not() {
     let world = World::new();
-    assert_eq!(says(&world, "filesystem"), "2025-11-25 14");
+    assert_eq!(says(&world, "filesystem"), "2026-07-28 14");
     let told = says(&world, "nobody");
     assert!(told.starts_with("IronCurtain: no server is named `nobody`; there is `filesystem`: "), "{told}");
 }

@@ -23,7 +23,7 @@ use crate::server::LISTENING;
 use crate::services::Services;
 use crate::session_log::SessionLogs;
 use crate::shutdown::Shutdown;
-use crate::wire::Memory;
+use crate::wire::{KnownEras, Memory};
 use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, Keeping, Unfinished};
 use ironcurtain_protocol::{Reply, Request};
 use std::io;
@@ -166,6 +166,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         metrics: Metrics::default(),
         autostart,
         logs: SessionLogs::start().map_err(StartError::Thread)?,
+        eras: KnownEras::default(),
         memory,
         shutdown,
         changes,

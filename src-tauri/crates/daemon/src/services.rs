@@ -14,7 +14,7 @@ use crate::policy_snapshot::PolicySnapshot;
 use crate::reload::{SessionSettings, Writable};
 use crate::session_log::SessionLogs;
 use crate::shutdown::Shutdown;
-use crate::wire::Memory;
+use crate::wire::{KnownEras, Memory};
 use ironcurtain_audit::Audit;
 use std::path::Path;
 use std::sync::Arc;
@@ -49,6 +49,8 @@ pub struct Services {
     pub(crate) autostart: Autostart,
     /// The logs of sessions.
     pub(crate) logs: SessionLogs,
+    /// The eras of the protocol that server programs speak.
+    pub(crate) eras: KnownEras,
     /// The memory for messages on their way.
     pub memory: Memory,
     /// The end of the trusted process.

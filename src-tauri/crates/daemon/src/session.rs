@@ -13,6 +13,7 @@ mod echo;
 mod greeting;
 mod hosts;
 mod in_flight;
+mod modern;
 mod moving;
 mod one_time;
 mod open;

@@ -3,7 +3,9 @@
 //! Messages that pass through are kept as raw text; only what must be judged or rewritten is parsed.
 
 mod descriptor;
+mod era;
 mod fields;
+mod known_eras;
 mod lines;
 mod memory;
 mod message;
@@ -13,7 +15,9 @@ mod outgoing;
 mod overlong;
 
 pub use descriptor::{Input, Output};
+pub use era::{LEGACY_REVISIONS, MODERN_REVISION, error_code, meta_key, rewrite_params};
 pub use fields::{AmbiguousField, Fields};
+pub use known_eras::{Era, KnownEras};
 pub use lines::{Line, Lines, MAX_LINE_BYTES};
 pub use memory::{Allowance, Memory, NoRoom, Share};
 pub use message::{
@@ -21,6 +25,6 @@ pub use message::{
     response_line, response_parts, result_line,
 };
 pub use notifications::{client_may_tell, server_may_tell};
-pub use outbox::Outbox;
-pub use outgoing::Outgoing;
+pub use outbox::{Outbox, Translator};
+pub use outgoing::{Held, Outgoing};
 pub use overlong::id_in;

@@ -18,6 +18,7 @@ pub use applied::{Applied, Versions};
 pub use options::ActorOptions;
 
 use super::connection::ServerConnection;
+use super::connection::modern::{self, Behalf, Negotiation};
 use super::control::SupervisorControl;
 use super::down::{DownReason, GREETING_BOUND, ServerExit};
 use super::mounted::Mounted;
@@ -25,6 +26,7 @@ use super::roots::ServerView;
 use super::told::{Greeted, Told};
 use super::{MountLease, ServerError};
 use crate::mounts::Need;
+use crate::wire::Era;
 use files::SessionFiles;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_paths::CanonicalPath;
@@ -32,6 +34,7 @@ use reconcile::ServerRules;
 use running::{Greeting, News, Running, news, uncovered};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
@@ -191,10 +194,11 @@ impl Actor {
 
     async fn handle(&mut self, command: Command) {
         match command {
-            Command::Greet => match &mut self.running {
-                Some(running) => {
+            Command::Greet => match self.running.take() {
+                Some(mut running) => {
                     self.state.send_replace(ServerState::Starting(self.starts));
-                    running.greeting = greet(&self.told, &self.state, self.starts, running);
+                    running.greeting = self.greet(&running);
+                    self.running = Some(running);
                 }
                 None => {
                     self.start_server().await;
@@ -282,13 +286,17 @@ impl Actor {
         let ending = ServerExit { status: status.or_else(|| running.hold.status()), stderr_tail };
         running.connection.ended(&ending);
         let lost = running.control().map(SupervisorControl::uncovered).unwrap_or_default();
-        let was_greeted = running.greeting.is_open();
+        let (was_greeted, was_probed) = (running.greeting.is_open(), running.greeting.is_probed());
         drop(running);
         self.tell_uncovered(lost).await;
         self.quick_ends = if self.started.elapsed() < STEADY { self.quick_ends + 1 } else { 0 };
         let why = DownReason::Ended(Arc::new(ending));
         self.unanswered += u32::from(was_greeted);
-        if was_greeted && !self.told.is_awaited() && self.unanswered < MOST_GREETINGS {
+        if was_probed {
+            // It is of the other era, and is greeted as that.
+            self.options.eras.remember(&self.options.server.command_line(), Era::Legacy);
+        }
+        if was_greeted && (was_probed || !self.told.is_awaited()) && self.unanswered < MOST_GREETINGS {
             self.mounted.clear();
             self.record(format!("the server {} is greeted again: {why}", self.options.server.name)).await;
             self.start_server().await;
@@ -334,27 +342,44 @@ impl Actor {
     }
 }
 
-/// Greets a process as the client greeted the first one, if it has.
-fn greet(told: &Told, state: &Arc<watch::Sender<ServerState>>, number: u64, running: &Running) -> Greeting {
-    let Some(params) = told.greeting() else { return Greeting::None };
-    let deadline = (!told.is_awaited()).then(|| Instant::now() + GREETING_BOUND);
-    let (send, outcome) = oneshot::channel();
-    let (told, state, pid) = (told.clone(), state.clone(), running.pid);
-    let connection = running.connection.clone();
-    running.connection.ask("initialize", Some(params), None, move |answer, held| {
-        let up = || {
-            let up = ServerState::Up { connection: connection.clone(), pid, ready: false };
-            // Another one may have been started meanwhile.
-            state.send_if_modified(|state| {
-                let is_this = matches!(state, ServerState::Starting(n) if *n == number);
-                if is_this {
-                    *state = up;
-                }
-                is_this
-            });
+impl Actor {
+    /// Greets a process as the client greeted the first one, if it has.
+    fn greet(&self, running: &Running) -> Greeting {
+        let Some(greeting) = self.told.greeting() else { return Greeting::None };
+        let deadline = (!self.told.is_awaited()).then(|| Instant::now() + GREETING_BOUND);
+        let (send, outcome) = oneshot::channel();
+        let (told, state, pid, number) = (self.told.clone(), self.state.clone(), running.pid, self.starts);
+        let connection = running.connection.clone();
+        let o = &self.options;
+        let is_probed = Arc::new(AtomicBool::new(false));
+        let negotiation = Negotiation {
+            connection: connection.clone(),
+            greeting,
+            behalf: Behalf {
+                client: o.client.clone(),
+                roots: self.roots.subscribe(),
+                client_takes: o.client_takes.clone(),
+            },
+            eras: o.eras.clone(),
+            program: o.server.command_line(),
+            is_probed: is_probed.clone(),
         };
-        // An owner that is gone need not know.
-        let _ = send.send(told.answered(&connection, up, answer, held));
-    });
-    Greeting::Open { outcome, deadline }
+        let answered = move |answer, held| {
+            let up = || {
+                let up = ServerState::Up { connection: connection.clone(), pid, ready: false };
+                // Another one may have been started meanwhile.
+                state.send_if_modified(|state| {
+                    let is_this = matches!(state, ServerState::Starting(n) if *n == number);
+                    if is_this {
+                        *state = up;
+                    }
+                    is_this
+                });
+            };
+            // An owner that is gone need not know.
+            let _ = send.send(told.answered(&connection, up, answer, held));
+        };
+        modern::greet(negotiation, Box::new(answered));
+        Greeting::Open { outcome, deadline, is_probed }
+    }
 }

@@ -11,6 +11,7 @@
 //! - One task reads. Whoever sends writes by itself, so that a call wakes nobody but its server.
 
 mod asked;
+pub(super) mod modern;
 
 pub use asked::{AtServer, PendingRequest, ServerAnswer};
 
@@ -19,14 +20,16 @@ use super::roots::ServerView;
 use crate::consent::visible;
 use crate::session_log::SessionLog;
 use crate::wire::{Allowance, Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Outbox, Outgoing, Output};
-use crate::wire::{Response, Salvage, Share, error_line, notification_line, request_line, request_parts};
+use crate::wire::{Response, Salvage, Share, error_line, notification_line, request_parts};
 use crate::wire::{response_parts, result_line, server_may_tell};
 use asked::Asked;
+pub(super) use asked::Then;
+use modern::ModernServer;
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::AbortHandle;
@@ -54,6 +57,8 @@ pub struct ServerConnection {
     to_server: Outbox,
     /// Set when the server was told that the client is initialized.
     initialized: Arc<AtomicBool>,
+    /// Set when the server is of the era without a handshake.
+    modern: Arc<OnceLock<Arc<ModernServer>>>,
     /// The newest version of the roots that the server has asked for and been told.
     pub(super) told: watch::Receiver<u64>,
 }
@@ -97,10 +102,12 @@ impl ServerConnection {
             asked: Arc::default(),
             to_server: Outbox::new(options.stdin),
             initialized: Arc::default(),
+            modern: Arc::default(),
             told,
         };
         let reader = Reader {
             asked: connection.asked.clone(),
+            modern: connection.modern.clone(),
             to_server: connection.to_server.clone(),
             client: options.client,
             roots: options.roots,
@@ -120,15 +127,23 @@ impl ServerConnection {
         self.asked.is_over()
     }
 
+    /// From now on the server is spoken to without a handshake.
+    fn speaks_modern(&self, server: ModernServer) {
+        // It is found out once.
+        let _ = self.modern.set(Arc::new(server));
+    }
+
+    /// Returns `true` if the server is of the era without a handshake.
+    pub(super) fn is_modern(&self) -> bool {
+        self.modern.get().is_some()
+    }
+
     /// Sends a request.
     #[must_use]
     pub fn request(&self, method: &str, params: Option<&RawValue>) -> PendingRequest {
         let (answer, answered) = oneshot::channel();
         // Who no longer waits was cancelled.
-        let id = self.asked.enter(Box::new(move |answered, _| drop(answer.send(answered))));
-        if let Some(id) = id {
-            self.to_server.send(Outgoing::line(request_line(&Id::from(id), method, params)));
-        }
+        self.ask(method, params.map(ToOwned::to_owned), None, move |answered, _| drop(answer.send(answered)));
         PendingRequest::new(answered)
     }
 
@@ -141,47 +156,102 @@ impl ServerConnection {
         held: MemoryShare,
         then: impl FnOnce(ServerAnswer, MemoryShare) + Send + 'static,
     ) -> AtServer {
-        let id = self.asked.enter(Box::new(then));
-        if let Some(id) = id {
-            self.to_server.send(request_parts(&Id::from(id), method, params).holding(held));
+        if let Some(modern) = self.modern.get() {
+            return modern.ask(self, (method, params), held, Box::new(then));
         }
-        AtServer::new(id, self.clone())
+        AtServer::new(self.send_request(method, params, held, Box::new(then)), self.clone())
     }
 
-    /// Sends a line as it is.
+    /// Sends a request in the words of the server; its id there, if it is sent.
+    pub(super) fn send_request(
+        &self,
+        method: &str,
+        params: Option<Box<RawValue>>,
+        held: MemoryShare,
+        then: Then,
+    ) -> Option<u64> {
+        let id = self.asked.enter(then)?;
+        self.to_server.send(request_parts(&Id::from(id), method, params).holding(held));
+        Some(id)
+    }
+
+    /// Sends a request in the words of the server and waits for its answer. When the wait is given up, the answer is ignored.
+    pub(super) async fn send_and_wait(&self, method: &str, params: Option<Box<RawValue>>) -> ServerAnswer {
+        let (answer, answered) = oneshot::channel();
+        // As above.
+        let then: Then = Box::new(move |answered, _| drop(answer.send(answered)));
+        self.send_request(method, params, None, then);
+        PendingRequest::new(answered).answer().await
+    }
+
+    /// Sends a notification of the client. A server without a handshake takes none of them.
     pub fn send(&self, line: Vec<u8>, held: MemoryShare) {
-        self.to_server.send(Outgoing::line(line).holding(held));
+        if !self.is_modern() {
+            self.to_server.send(Outgoing::line(line).holding(held));
+        }
     }
 
     /// Tells the server, once, that the client is initialized.
     pub(super) fn tell_initialized(&self, line: &[u8]) {
-        if !self.initialized.swap(true, Ordering::Relaxed) {
-            self.send(line.to_vec(), None);
+        if self.initialized.swap(true, Ordering::Relaxed) {
+            return;
         }
+        match self.modern.get() {
+            Some(modern) => modern.listen(self),
+            None => self.send(line.to_vec(), None),
+        }
+    }
+
+    /// A request of ours is sent to the client on behalf of the server.
+    pub(super) fn asks_client(&self, id: Id) {
+        self.asked.client_asked(id);
     }
 
     /// Gives the client's answer to a request of the server. One it did not make is dropped.
     pub fn respond(&self, id: &Id, response: Response, held: MemoryShare) {
-        if self.asked.client_answered(id) {
+        if !self.asked.client_answered(id) {
+            return;
+        }
+        let response = match self.modern.get() {
+            Some(modern) => modern.responded(self, id, response),
+            None => Some(response),
+        };
+        if let Some(response) = response {
             self.to_server.send(response_parts(id, response).holding(held));
         }
     }
 
     /// Answers every request that still waits with how the server ended.
     pub(super) fn ended(&self, how: &ServerExit) {
-        self.asked.end(&NoAnswer::Ended(Some(Arc::new(how.clone()))));
+        self.over(&NoAnswer::Ended(Some(Arc::new(how.clone()))));
+    }
+
+    fn over(&self, why: &NoAnswer) {
+        self.asked.end(why);
+        if let Some(modern) = self.modern.get() {
+            modern.ended(why);
+        }
     }
 
     fn cancel(&self, id: u64, reason: Option<&str>) {
+        match self.modern.get() {
+            Some(modern) => modern.cancel(self, id, reason),
+            None => self.withdraw(id, reason),
+        }
+    }
+
+    /// Tells the server that the request of this id there is taken back.
+    pub(super) fn withdraw(&self, id: u64, reason: Option<&str>) {
         // One that was answered meanwhile is over.
         if self.asked.forget(id) {
-            self.send(cancelled_line(id, reason), None);
+            self.to_server.send(Outgoing::line(cancelled_line(id, reason)));
         }
     }
 }
 
 struct Reader {
     asked: Arc<Asked>,
+    modern: Arc<OnceLock<Arc<ModernServer>>>,
     to_server: Outbox,
     client: Outbox,
     roots: watch::Receiver<ServerView>,
@@ -195,6 +265,9 @@ struct Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.asked.end(&NoAnswer::Ended(None));
+        if let Some(modern) = self.modern.get() {
+            modern.ended(&NoAnswer::Ended(None));
+        }
     }
 }
 
@@ -245,13 +318,21 @@ impl Reader {
                 }
             }
             Incoming::Request { id, method, params } => self.handle_request(id, &method, params, held),
-            Incoming::Notification { method, params } if server_may_tell(&method) => {
-                self.to_client(Outgoing::line(notification_line(&method, params.as_deref())), held);
-            }
-            Incoming::Notification { method, .. } => self
-                .noise
-                .write(format!("a notification that no server may send was dropped: {}", clipped(&method))),
+            Incoming::Notification { method, params } => self.handle_notification(&method, params, held),
         }
+    }
+
+    fn handle_notification(&self, method: &str, params: Option<Box<RawValue>>, held: MemoryShare) {
+        let params = match self.modern.get().map(|modern| modern.notified(method, params.as_deref())) {
+            None => params,
+            Some(Some(rewritten)) => rewritten.or(params),
+            Some(None) => return,
+        };
+        if !server_may_tell(method) {
+            let text = format!("a notification that no server may send was dropped: {}", clipped(method));
+            return self.noise.write(text);
+        }
+        self.to_client(Outgoing::line(notification_line(method, params.as_deref())), held);
     }
 
     fn handle_request(&self, id: Id, method: &str, params: Option<Box<RawValue>>, held: MemoryShare) {

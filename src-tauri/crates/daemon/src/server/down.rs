@@ -75,6 +75,9 @@ pub enum NoAnswer {
     /// Its answer is no message.
     #[error("the server's answer is not understood: {0}")]
     NotUnderstood(String),
+    /// It asked for input that there is none of.
+    #[error("the server asked for input in a way that is not taken: {0}")]
+    Input(String),
     /// Its answer has another id.
     #[error("the server answered with the id {0}, which no request has")]
     WrongId(String),

@@ -3,12 +3,13 @@
 //! - INVARIANT: what has no id is passed on only if it is a notification of the protocol, and only after the greeting.
 
 use super::in_flight::Ticket;
+use super::modern::{ClientEra, ClientLines};
 use super::passing::{Rejection, pass, pass_on_record, pass_resource, passes, passes_on_record};
 use super::tasks::TaskRequest;
 use super::{Session, echo, greeting};
 use crate::consent::visible;
 use crate::server::{AtServer, DownReason, MemoryShare, ServerAnswer, ServerConnection};
-use crate::wire::{Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Outgoing, Response, Salvage};
+use crate::wire::{Id, Incoming, Line, MAX_LINE_BYTES, Outgoing, Response, Salvage};
 use crate::wire::{
     client_may_tell, error_line, id_in, members, notification_line, response_parts, result_line,
 };
@@ -35,18 +36,20 @@ pub(super) enum ReadEnd {
     TakenOver {
         /// The bytes that were read of a message that is not whole; nothing where they were passed over.
         unread: Option<Vec<u8>>,
+        /// Tells the era of the client, to the end.
+        era: Box<dyn Fn() -> ClientEra + Send + Sync>,
     },
 }
 
-/// Reads the client's lines, of which the first begins with `unread`.
-pub(super) async fn read(session: &Arc<Session>, input: Input, unread: Vec<u8>) -> ReadEnd {
-    let mut lines = Lines::within(session.memory.clone(), input, MAX_LINE_BYTES).after(unread);
+/// Reads the client's lines.
+pub(super) async fn read(session: &Arc<Session>, mut lines: ClientLines) -> ReadEnd {
     loop {
         let line = tokio::select! {
             biased;
-            () = session.services.shutdown.taken_over.cancelled() => {
-                return ReadEnd::TakenOver { unread: lines.rest() };
-            }
+            () = session.services.shutdown.taken_over.cancelled() => match lines.pending() {
+                Some(line) => Ok(Some(line)),
+                None => return ReadEnd::TakenOver { era: Box::new(lines.era()), unread: lines.rest() },
+            },
             line = lines.next() => line,
         };
         let Ok(Some(line)) = line else { return ReadEnd::HungUp };
@@ -133,7 +136,6 @@ async fn handle_request(
     match method {
         "ping" => session.finish(&ticket, result_line(&id, &serde_json::Map::new())),
         "initialize" => initialize(session, ticket, params.as_deref()),
-        "server/discover" => discover(session, ticket),
         _ if !session.greeted.load(Ordering::Relaxed) => {
             let problem = (ErrorCode::INVALID_REQUEST, "the first request must be `initialize`");
             session.reject(&ticket, request, Rejection::Malformed, problem).await;
@@ -185,21 +187,6 @@ fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>)
         }
     };
     session.server.greet(greeting.params, Box::new(answered));
-}
-
-/// Sends a client of the revision without a handshake back to the handshake; where there is no server to shake hands with, it is
-/// told that instead.
-fn discover(session: &Arc<Session>, ticket: Ticket) {
-    let waiting = session.clone();
-    session.track(&ticket.clone(), async move {
-        match waiting.server.connection().await {
-            Err(problem) => waiting.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()),
-            Ok(_) => {
-                let text = "`server/discover` is not available through IronCurtain; begin with `initialize`";
-                waiting.fail(&ticket, ErrorCode::METHOD_NOT_FOUND, text);
-            }
-        }
-    });
 }
 
 async fn handle_notification(

@@ -5,6 +5,7 @@
 //! - The file lies in the session's folder, where only we write; its ticket opens it once.
 
 use super::Session;
+use super::modern::ClientEra;
 use crate::atomic_file;
 use crate::clock::{now_ms, random_name};
 use crate::server::ToldState;
@@ -49,6 +50,8 @@ pub struct MovedSession {
     greeted: bool,
     has_batches: bool,
     told: ToldState,
+    #[serde(default)]
+    era: ClientEra,
     /// Bytes of the client, from the beginning of a message, as base64.
     unread: String,
 }
@@ -64,6 +67,7 @@ pub(super) struct ClientState {
     pub(super) greeted: bool,
     pub(super) has_batches: bool,
     pub(super) told: ToldState,
+    pub(super) era: ClientEra,
     /// Bytes of the client that are to be read first.
     pub(super) unread: Vec<u8>,
 }
@@ -79,6 +83,7 @@ impl ClientState {
             greeted: false,
             has_batches: false,
             told: ToldState::default(),
+            era: ClientEra::Open,
             unread: Vec::new(),
         })
     }
@@ -86,11 +91,12 @@ impl ClientState {
 
 impl From<MovedSession> for ClientState {
     fn from(moved: MovedSession) -> Self {
-        let MovedSession { id, started_ms, says_it_is, takes, greeted, has_batches, told, unread, .. } =
-            moved;
+        let MovedSession {
+            id, started_ms, says_it_is, takes, greeted, has_batches, told, era, unread, ..
+        } = moved;
         // It was written by the same program.
         let unread = BASE64_STANDARD.decode(unread).unwrap_or_default();
-        Self { id, started_ms, says_it_is, takes, greeted, has_batches, told, unread }
+        Self { id, started_ms, says_it_is, takes, greeted, has_batches, told, era, unread }
     }
 }
 
@@ -135,14 +141,14 @@ impl MovedSession {
 impl Session {
     /// Moves the session to the trusted process that takes the place of this one, which the shim is told; `false` where it
     /// cannot be moved.
-    pub(super) async fn moves(&self, unread: &[u8]) -> bool {
+    pub(super) async fn moves(&self, unread: &[u8], era: &(dyn Fn() -> ClientEra + Send + Sync)) -> bool {
         self.answers_are_out(ANSWERS_BOUND).await;
         for (id, call) in &self.in_flight.take_all() {
             self.abandon(id, call, "the session was moved before the call was answered").await;
             self.reply(error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, CUT_OFF));
         }
         self.answers_are_out(ANSWERS_BOUND).await;
-        match self.write_moved(unread) {
+        match self.write_moved(unread, era()) {
             // A shim that is gone is seen to be gone.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }).is_ok(),
             Err(problem) => {
@@ -153,7 +159,7 @@ impl Session {
     }
 
     /// Writes down what another trusted process needs to go on; its ticket.
-    fn write_moved(&self, unread: &[u8]) -> io::Result<String> {
+    fn write_moved(&self, unread: &[u8], era: ClientEra) -> io::Result<String> {
         let secret = random_name()?;
         let ticket = format!("{}.{secret}", self.id);
         let moved = MovedSession {
@@ -167,6 +173,7 @@ impl Session {
             greeted: self.greeted.load(Ordering::Relaxed),
             has_batches: self.has_batches.load(Ordering::Relaxed),
             told: self.server.told(),
+            era,
             unread: BASE64_STANDARD.encode(unread),
         };
         let file = self.services.home.sessions().join(&self.id).join(NAME);

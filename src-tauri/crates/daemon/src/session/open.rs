@@ -64,7 +64,7 @@ impl Session {
         moved: Option<MovedSession>,
     ) -> Result<Opened, SessionError> {
         let is_moved = moved.is_some();
-        let ClientState { id, started_ms, says_it_is, takes, greeted, has_batches, told, unread } =
+        let ClientState { id, started_ms, says_it_is, takes, greeted, has_batches, told, unread, era } =
             match moved {
                 Some(moved) => moved.into(),
                 None => ClientState::new()?,
@@ -126,6 +126,7 @@ impl Session {
             client: to_client.clone(),
             memory: of_server,
             client_takes: client_takes.subscribe(),
+            eras: services.eras.clone(),
             log: log.clone(),
             audit: services.audit.clone(),
             metrics: services.metrics.clone(),
@@ -165,7 +166,7 @@ impl Session {
         session.services.audit.record(session.entry(Event::Session, session.began(is_moved))).await?;
 
         session.services.changed();
-        Ok(Opened { session, notes: notes_for_shim, unread })
+        Ok(Opened { session, notes: notes_for_shim, unread, era })
     }
 }
 

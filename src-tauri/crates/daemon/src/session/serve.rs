@@ -2,6 +2,7 @@
 
 use super::client::ReadEnd;
 use super::in_flight::InFlight;
+use super::modern::{ClientEra, ClientLines};
 use super::{Session, client, echo};
 use crate::listener::{ClientStdio, attend};
 use crate::wire::Id;
@@ -22,6 +23,7 @@ pub struct Opened {
     pub(super) notes: mpsc::UnboundedReceiver<ShimNote>,
     /// Bytes of the client that are read before those of its stream.
     pub(super) unread: Vec<u8>,
+    pub(super) era: ClientEra,
 }
 
 /// Why a session ends here.
@@ -38,7 +40,7 @@ impl Opened {
     /// Serves the client until it hangs up and has its answers, the shim does, or the session is ended or moved; then nothing of
     /// it is left but its record. `shim` is the connection to a shim that waits; only with one it can be moved.
     pub async fn serve(self, stdio: ClientStdio, shim: Option<UnixStream>) {
-        let Self { session, notes, unread } = self;
+        let Self { session, notes, unread, era } = self;
         session.to_client.open(stdio.output);
         let has_shim = shim.is_some();
         let hung_up = async {
@@ -47,14 +49,18 @@ impl Opened {
                 None => std::future::pending().await,
             }
         };
+        let (memory, to_client) = (session.memory.clone(), session.to_client.clone());
+        let lines = ClientLines::new(memory, stdio.input, unread, to_client, era);
         let served = async {
-            match client::read(&session, stdio.input, unread).await {
+            match client::read(&session, lines).await {
                 ReadEnd::HungUp => {
                     session.answers_are_out(ANSWERS_BOUND).await;
                     Ending::Asked
                 }
                 ReadEnd::HearsItself => Ending::Cut(echo::WHY),
-                ReadEnd::TakenOver { unread: Some(unread) } if has_shim && session.moves(&unread).await => {
+                ReadEnd::TakenOver { unread: Some(unread), era }
+                    if has_shim && session.moves(&unread, &*era).await =>
+                {
                     Ending::Moved
                 }
                 ReadEnd::TakenOver { .. } => Ending::Cut("the app took the place of the trusted process"),

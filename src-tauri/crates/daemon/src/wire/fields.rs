@@ -54,6 +54,12 @@ impl Fields {
         self.0.retain(|(n, _)| n != name);
     }
 
+    /// Takes a field away and returns its value.
+    pub fn take(&mut self, name: &str) -> Option<Box<RawValue>> {
+        let at = self.0.iter().position(|(n, _)| n == name)?;
+        Some(self.0.remove(at).1)
+    }
+
     /// Names and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
         self.0.iter().map(|(n, v)| (n.as_str(), &**v))

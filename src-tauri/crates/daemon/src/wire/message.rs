@@ -14,6 +14,12 @@ const LONGEST_ID: usize = 1024;
 pub struct Id(String);
 
 impl Id {
+    /// The id of this text.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        Self(serde_json::Value::from(text).to_string())
+    }
+
     /// The JSON text.
     #[must_use]
     pub fn as_json(&self) -> &str {
@@ -156,6 +162,16 @@ impl Incoming {
             _ => {
                 Err(MessageError::NotRpc("it is neither a request, a notification nor a response".to_owned()))
             }
+        }
+    }
+}
+
+impl Incoming {
+    /// Its parameters or its response.
+    pub(super) fn body_mut(&mut self) -> Option<&mut Box<RawValue>> {
+        match self {
+            Self::Request { params, .. } | Self::Notification { params, .. } => params.as_mut(),
+            Self::Response { response: Response::Result(body) | Response::Error(body), .. } => Some(body),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! - Sending never waits. What the pipe does not take stays in the queue until it does, and with it its share of the memory:
 //!   who sends takes care that there is room.
 //! - A task runs only while something waits, and ends with the reader.
+//! - A reader of another revision of the protocol has a translator, which every line goes through.
 
 use super::{Outgoing, Output};
 use std::collections::VecDeque;
@@ -26,16 +27,25 @@ pub struct Outbox(Arc<Guard>);
 #[derive(Debug)]
 struct Guard(Arc<Way>);
 
+impl fmt::Debug for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Way").field("queue", &self.queue).finish_non_exhaustive()
+    }
+}
+
 impl Drop for Guard {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
-#[derive(Debug)]
+/// Turns one line into those that its reader is sent, in order, and hands each to the second argument.
+pub type Translator = dyn Fn(Outgoing, &mut dyn FnMut(Outgoing)) + Send + Sync;
+
 struct Way {
     /// Nothing is written before it is there.
     output: OnceLock<Output>,
+    translator: OnceLock<Box<Translator>>,
     queue: Mutex<Queue>,
     closed: CancellationToken,
 }
@@ -62,7 +72,12 @@ impl Outbox {
     /// A way out that leads nowhere yet.
     #[must_use]
     pub fn unopened() -> Self {
-        let way = Way { output: OnceLock::new(), queue: Mutex::default(), closed: CancellationToken::new() };
+        let way = Way {
+            output: OnceLock::new(),
+            translator: OnceLock::new(),
+            queue: Mutex::default(),
+            closed: CancellationToken::new(),
+        };
         Self(Arc::new(Guard(Arc::new(way))))
     }
 
@@ -73,15 +88,23 @@ impl Outbox {
         self.0.0.push(self.0.0.queue());
     }
 
+    /// From now on every line that is sent is translated; once.
+    pub fn translate(&self, translator: Box<Translator>) {
+        // A second one is dropped.
+        let _ = self.0.0.translator.set(translator);
+    }
+
     /// Sends a line: all of it is written before this returns, if the pipe takes it.
     pub fn send(&self, line: Outgoing) {
-        let way = &self.0.0;
-        let mut queue = way.queue();
-        if queue.is_closed {
-            return;
+        match self.0.0.translator.get() {
+            None => self.0.0.append(line),
+            Some(translator) => translator(line, &mut |line| self.0.0.append(line)),
         }
-        queue.lines.push_back(line);
-        way.push(queue);
+    }
+
+    /// Sends a line that is in the language of its reader.
+    pub fn send_translated(&self, line: Outgoing) {
+        self.0.0.append(line);
     }
 
     /// Writes no more, and forgets what waits.
@@ -111,6 +134,15 @@ impl Way {
 
     fn close(&self) {
         close(self.queue(), &self.closed);
+    }
+
+    fn append(self: &Arc<Self>, line: Outgoing) {
+        let mut queue = self.queue();
+        if queue.is_closed {
+            return;
+        }
+        queue.lines.push_back(line);
+        self.push(queue);
     }
 
     /// Writes what the pipe takes, and leaves the rest to a task.

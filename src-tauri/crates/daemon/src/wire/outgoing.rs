@@ -1,5 +1,6 @@
 //! One line on its way to a reader.
 
+use super::Incoming;
 use serde_json::value::RawValue;
 use std::any::Any;
 use std::fmt;
@@ -8,16 +9,21 @@ use std::fmt;
 pub struct Outgoing {
     head: Vec<u8>,
     body: Option<Box<RawValue>>,
+    /// The bytes at the beginning of the body that are left out.
+    skipped: usize,
     tail: &'static [u8],
     /// Let go when the line is written, or never will be.
-    held: Option<Box<dyn Any + Send>>,
+    held: Held,
 }
+
+/// Something that is let go when a line is written, or never will be.
+pub type Held = Option<Box<dyn Any + Send>>;
 
 impl Outgoing {
     /// A line with its line feed.
     #[must_use]
     pub fn line(line: Vec<u8>) -> Self {
-        Self { head: line, body: None, tail: b"", held: None }
+        Self { head: line, body: None, skipped: 0, tail: b"", held: None }
     }
 
     /// A line of three parts. A line end between the tokens of the body would end the line for its reader.
@@ -29,13 +35,58 @@ impl Outgoing {
             line.extend_from_slice(tail);
             return Self::line(line);
         }
-        Self { head, body: Some(body), tail, held: None }
+        Self { head, body: Some(body), skipped: 0, tail, held: None }
+    }
+
+    /// The same with fields of ours, which each end with a comma, at the beginning of an object that is its body.
+    #[must_use]
+    pub fn around_with(head: Vec<u8>, fields: &str, body: Box<RawValue>, tail: &'static [u8]) -> Self {
+        let inside = body.get().trim_ascii_start().strip_prefix('{').map(str::trim_ascii_start);
+        let Some(inside) = inside.filter(|_| !fields.is_empty()) else {
+            return Self::around(head, body, tail);
+        };
+        let fields = if inside.starts_with('}') { fields.trim_end_matches(',') } else { fields };
+        let skipped = body.get().len() - inside.len();
+        let head = [&head, b"{".as_slice(), fields.as_bytes()].concat();
+        if inside.bytes().any(|b| matches!(b, b'\n' | b'\r')) {
+            let inside = inside.bytes().map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { b });
+            return Self::line(head.into_iter().chain(inside).chain(tail.iter().copied()).collect());
+        }
+        Self { head, body: Some(body), skipped, tail, held: None }
+    }
+
+    /// The message of the line. What it holds is returned beside it.
+    ///
+    /// # Errors
+    /// A line that is no message is returned as it is.
+    pub fn into_message(mut self) -> Result<(Incoming, Held), Self> {
+        let envelope = match &self.body {
+            Some(_) => [&self.head, b"{}".as_slice(), self.tail].concat(),
+            None => std::mem::take(&mut self.head),
+        };
+        let Ok(mut message) = Incoming::parse(&envelope) else {
+            if self.body.is_none() {
+                self.head = envelope;
+            }
+            return Err(self);
+        };
+        if let (Some(place), Some(body)) = (message.body_mut(), self.body) {
+            *place = body;
+        }
+        Ok((message, self.held))
     }
 
     /// The same, with something that is kept until it is written.
     #[must_use]
     pub fn holding(mut self, held: impl Send + 'static) -> Self {
         self.held = Some(Box::new(held));
+        self
+    }
+
+    /// The same, with what another line held.
+    #[must_use]
+    pub fn holding_what(mut self, held: Held) -> Self {
+        self.held = held;
         self
     }
 
@@ -51,8 +102,8 @@ impl Outgoing {
     }
 
     fn parts(&self) -> [&[u8]; 3] {
-        let body = self.body.as_ref().map_or("", |body| body.get());
-        [&self.head, body.as_bytes(), self.tail]
+        let body = self.body.as_ref().map_or("", |body| body.get()).as_bytes();
+        [&self.head, body.get(self.skipped..).unwrap_or_default(), self.tail]
     }
 
     /// The parts after so many bytes.
@@ -83,5 +134,31 @@ mod tests {
     fn a_line_end_in_the_middle_becomes_a_space() {
         let line = Outgoing::around(b"{\"a\":".to_vec(), raw("[1,\r\n2]"), b"}\n");
         assert_eq!(line.bytes().collect::<Vec<_>>(), b"{\"a\":[1,  2]}\n");
+    }
+
+    #[test]
+    fn fields_of_ours_stand_first_in_the_body() {
+        let line = |body: &str| {
+            let line = Outgoing::around_with(b"{\"result\":".to_vec(), "\"a\":1,", raw(body), b"}\n");
+            assert_eq!(line.length(), line.bytes().count());
+            String::from_utf8(line.bytes().collect()).unwrap()
+        };
+        assert_eq!(line(r#"{"b": 2.0}"#), "{\"result\":{\"a\":1,\"b\": 2.0}}\n");
+        assert_eq!(line("{ }"), "{\"result\":{\"a\":1}}\n");
+        assert_eq!(line("{\n\"b\":\n2}"), "{\"result\":{\"a\":1,\"b\": 2}}\n");
+        assert_eq!(line("[]"), "{\"result\":[]}\n");
+    }
+
+    #[test]
+    fn the_message_of_a_line_has_its_body_as_it_was_written() {
+        let line = crate::wire::response_parts(&7.into(), crate::wire::Response::Result(raw(r#"{"n":1.0}"#)));
+        let Ok((Incoming::Response { id, response: crate::wire::Response::Result(result) }, _)) =
+            line.into_message()
+        else {
+            panic!()
+        };
+        assert_eq!((id.as_json(), result.get()), ("7", r#"{"n":1.0}"#));
+        let line = Outgoing::line(b"{\"id\":null}\n".to_vec()).into_message().unwrap_err();
+        assert_eq!(line.bytes().collect::<Vec<_>>(), b"{\"id\":null}\n");
     }
 }

@@ -10,7 +10,7 @@ use crate::policy_snapshot::PolicySnapshot;
 use crate::server::process::Containment;
 use crate::server::start_error::ContainmentError;
 use crate::session_log::SessionLog;
-use crate::wire::{Allowance, Outbox};
+use crate::wire::{Allowance, KnownEras, Outbox};
 use ironcurtain_audit::Audit;
 use ironcurtain_paths::Resolver;
 use std::collections::HashSet;
@@ -46,6 +46,8 @@ pub struct ActorOptions {
     pub memory: Allowance,
     /// Methods the client takes from a server.
     pub client_takes: watch::Receiver<HashSet<String>>,
+    /// The eras of server programs.
+    pub eras: KnownEras,
     /// The session's log.
     pub log: SessionLog,
     /// The audit log.

@@ -7,6 +7,7 @@ use crate::server::process::ProcessHold;
 use crate::server::told::Greeted;
 use ironcurtain_sandbox::ControlOp;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
@@ -34,6 +35,8 @@ pub(super) enum Greeting {
         outcome: oneshot::Receiver<Greeted>,
         /// Without one, the client waits as long as it likes.
         deadline: Option<Instant>,
+        /// Set while it was only asked which era it is of.
+        is_probed: Arc<AtomicBool>,
     },
     /// It has answered.
     Welcome,
@@ -42,6 +45,10 @@ pub(super) enum Greeting {
 impl Greeting {
     pub(super) fn is_open(&self) -> bool {
         matches!(self, Self::Open { .. })
+    }
+
+    pub(super) fn is_probed(&self) -> bool {
+        matches!(self, Self::Open { is_probed, .. } if is_probed.load(Ordering::Relaxed))
     }
 
     pub(super) fn is_welcome(&self) -> bool {
@@ -110,7 +117,7 @@ pub(super) async fn news(running: Option<&mut Running>) -> News {
 
 /// Waits until a process that was greeted has answered or never will; for ever where none was.
 async fn greeted(greeting: &mut Greeting) -> Greeted {
-    let Greeting::Open { outcome, deadline } = greeting else { return std::future::pending().await };
+    let Greeting::Open { outcome, deadline, .. } = greeting else { return std::future::pending().await };
     let late = async {
         match *deadline {
             Some(deadline) => tokio::time::sleep_until(deadline).await,

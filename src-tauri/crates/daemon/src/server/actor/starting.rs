@@ -2,7 +2,7 @@
 
 use super::running::{Greeting, Running};
 use super::stderr_tail::StderrTail;
-use super::{Actor, DownReason, STEADY, ServerState, greet};
+use super::{Actor, DownReason, STEADY, ServerState};
 use crate::autostart::WatchedServer;
 use crate::mounts::{Need, united};
 use crate::server::connection::{ConnectionOptions, ServerConnection};
@@ -82,7 +82,7 @@ impl Actor {
         };
         let mut running = Running { connection, hold, reading, stderr_tail, pid, greeting: Greeting::None };
         self.record(format!("the server {} started", self.options.server.name)).await;
-        running.greeting = greet(&self.told, &self.state, self.starts, &running);
+        running.greeting = self.greet(&running);
         if let Greeting::None = running.greeting {
             let connection = running.connection.clone();
             self.state.send_replace(ServerState::Up { connection, pid, ready: false });

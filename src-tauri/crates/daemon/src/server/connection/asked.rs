@@ -41,7 +41,7 @@ pub struct AtServer {
 }
 
 impl AtServer {
-    pub(super) fn new(id: Option<u64>, connection: ServerConnection) -> Self {
+    pub(in crate::server) fn new(id: Option<u64>, connection: ServerConnection) -> Self {
         Self { id, connection }
     }
 
@@ -60,7 +60,7 @@ impl fmt::Debug for AtServer {
 }
 
 /// Takes an answer.
-pub(super) type Then = Box<dyn FnOnce(ServerAnswer, MemoryShare) + Send>;
+pub(in crate::server) type Then = Box<dyn FnOnce(ServerAnswer, MemoryShare) + Send>;
 
 /// All of them.
 #[derive(Default)]

@@ -1,0 +1,201 @@
+//! The server's side of the revision without a handshake: a server that speaks it is spoken to in the words of the others.
+//!
+//! - Each process is negotiated with on its own ([`negotiate`]); what became of it is remembered for its program ([`KnownEras`]).
+//! - Every request names its revision, and the client that the greeting named.
+//! - A result that requires input becomes requests to the client, as far as the client takes them; roots are answered from grants.
+//!   The call goes on with their answers, under the state that the server gave: that is the protocol's own way, and nothing else is
+//!   sent twice.
+//! - How often a call may ask, for how much, and how long its state may be are bounded.
+
+mod input;
+mod listening;
+mod negotiate;
+#[cfg(test)]
+mod tests;
+
+pub(in crate::server) use negotiate::{Negotiation, greet};
+
+use super::{AtServer, MemoryShare, ServerAnswer, ServerConnection, Then};
+use crate::server::roots::ServerView;
+use crate::wire::{Fields, MODERN_REVISION, Outbox, Response, meta_key, rewrite_params};
+use input::{Calls, InputCall};
+use listening::Listening;
+use rmcp::model::ErrorCode;
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// A server that speaks the revision.
+pub(super) struct ModernServer {
+    stamp: Stamp,
+    behalf: Behalf,
+    state: Mutex<State>,
+}
+
+impl fmt::Debug for ModernServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModernServer").field("stamp", &self.stamp).finish_non_exhaustive()
+    }
+}
+
+/// Whoever the server is spoken to on behalf of, for what it requires.
+#[derive(Debug, Clone)]
+pub(in crate::server) struct Behalf {
+    /// The way to the client.
+    pub(in crate::server) client: Outbox,
+    /// The roots, for when the server asks for them.
+    pub(in crate::server) roots: watch::Receiver<ServerView>,
+    /// Methods the client takes from a server.
+    pub(in crate::server) client_takes: watch::Receiver<HashSet<String>>,
+}
+
+#[derive(Default)]
+struct State {
+    calls: Calls,
+    listening: Listening,
+    /// The level that the client set for the log, as it wrote it.
+    level: Option<Box<RawValue>>,
+}
+
+/// The fields of `_meta` that each request has.
+#[derive(Debug, Clone)]
+struct Stamp {
+    capabilities: Box<RawValue>,
+    client_info: Option<Box<RawValue>>,
+}
+
+impl Stamp {
+    /// From the parameters of the client's greeting. Tasks are others in this revision.
+    fn of(greeting: &RawValue) -> Result<Self, serde_json::Error> {
+        let mut greeting: Fields = serde_json::from_str(greeting.get())?;
+        let mut capabilities: Fields = match greeting.get("capabilities") {
+            Some(raw) => serde_json::from_str(raw.get())?,
+            None => Fields::default(),
+        };
+        capabilities.remove("tasks");
+        Ok(Self { capabilities: to_raw_value(&capabilities)?, client_info: greeting.take("clientInfo") })
+    }
+
+    /// Parameters with the stamp, and without what only a retry of ours has.
+    fn stamped(
+        &self,
+        params: Option<&RawValue>,
+        level: Option<&RawValue>,
+    ) -> Result<Box<RawValue>, serde_json::Error> {
+        let version = to_raw_value(MODERN_REVISION)?;
+        rewrite_params(params, |params, meta| {
+            params.remove("inputResponses");
+            params.remove("requestState");
+            meta.set(meta_key::PROTOCOL_VERSION, version);
+            meta.set(meta_key::CLIENT_CAPABILITIES, self.capabilities.clone());
+            meta.remove(meta_key::CLIENT_INFO);
+            meta.remove(meta_key::LOG_LEVEL);
+            if let Some(info) = &self.client_info {
+                meta.set(meta_key::CLIENT_INFO, info.clone());
+            }
+            if let Some(level) = level {
+                meta.set(meta_key::LOG_LEVEL, level.to_owned());
+            }
+        })
+    }
+}
+
+impl ModernServer {
+    /// Of a server that has answered `server/discover` with this.
+    fn new(stamp: Stamp, behalf: Behalf, discovered: &RawValue) -> Self {
+        let state = State { listening: Listening::of(discovered), ..State::default() };
+        Self { stamp, behalf, state: Mutex::new(state) }
+    }
+
+    /// Sends a request of the core, or answers it where the revision has no such thing.
+    pub(super) fn ask(
+        self: &Arc<Self>,
+        connection: &ServerConnection,
+        (method, params): (&str, Option<Box<RawValue>>),
+        held: MemoryShare,
+        then: Then,
+    ) -> AtServer {
+        let nowhere = AtServer::new(None, connection.clone());
+        match method {
+            "logging/setLevel" => {
+                let fields = params.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok());
+                self.state().level = fields.and_then(|mut fields| fields.take("level"));
+                done(then);
+                return nowhere;
+            }
+            "resources/subscribe" | "resources/unsubscribe" => {
+                let changed =
+                    self.state().listening.follow(method == "resources/subscribe", params.as_deref());
+                match changed {
+                    Some(true) => self.listen(connection),
+                    Some(false) => {}
+                    None => {
+                        refuse(then, ErrorCode::METHOD_NOT_FOUND, "the server tells nothing of resources");
+                        return nowhere;
+                    }
+                }
+                done(then);
+                return nowhere;
+            }
+            _ if method.starts_with("tasks/") => {
+                refuse(then, ErrorCode::METHOD_NOT_FOUND, "the server keeps no tasks of this revision");
+                return nowhere;
+            }
+            _ => {}
+        }
+        let level = self.state().level.clone();
+        let stamped = match self.stamp.stamped(params.as_deref(), level.as_deref()) {
+            Ok(stamped) => stamped,
+            Err(problem) => {
+                refuse(then, ErrorCode::INVALID_PARAMS, &format!("`params`: {problem}"));
+                return nowhere;
+            }
+        };
+        let call = InputCall::new(method, stamped, held, then);
+        AtServer::new(Some(self.begin(connection, call)), connection.clone())
+    }
+
+    /// The client is initialized, which such a server need not be told; what it tells by itself is asked for.
+    pub(super) fn listen(&self, connection: &ServerConnection) {
+        let Some(filter) = self.state().listening.filter() else { return };
+        let Ok(params) = self.stamp.stamped(Some(&filter), None) else { return };
+        // Its end is an end of news, and no answer to anybody.
+        let id = connection.send_request("subscriptions/listen", Some(params), None, Box::new(|_, _| {}));
+        let before = id.and_then(|id| self.state().listening.began(id));
+        if let Some(before) = before {
+            connection.withdraw(before, None);
+        }
+    }
+
+    /// A notification of the server as the core takes it: nothing for one that is not for it, else the parameters where they
+    /// differ.
+    pub(super) fn notified(&self, method: &str, params: Option<&RawValue>) -> Option<Option<Box<RawValue>>> {
+        if method == "notifications/subscriptions/acknowledged" {
+            return None;
+        }
+        let is_stamped = params.is_some_and(|raw| raw.get().contains(meta_key::SUBSCRIPTION_ID));
+        Some(params.filter(|_| is_stamped).and_then(|params| {
+            rewrite_params(Some(params), |_, meta| meta.remove(meta_key::SUBSCRIPTION_ID)).ok()
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Answers a request that needs nothing of the server.
+fn done(then: Then) {
+    if let Ok(result) = to_raw_value(&serde_json::Map::new()) {
+        then(ServerAnswer::Response(Response::Result(result)), None);
+    }
+}
+
+fn refuse(then: Then, code: ErrorCode, text: &str) {
+    let error = serde_json::json!({ "code": code.0, "message": text });
+    if let Ok(error) = to_raw_value(&error) {
+        then(ServerAnswer::Response(Response::Error(error)), None);
+    }
+}

@@ -1,0 +1,321 @@
+//! Requests of the core under way at such a server, and the input that the server requires for them.
+
+use super::ModernServer;
+use crate::server::connection::{MemoryShare, ServerAnswer, ServerConnection, Then};
+use crate::server::down::NoAnswer;
+use crate::wire::{Fields, Id, Outgoing, Response, notification_line, request_parts, rewrite_params};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The methods in which a server may ask for input.
+const WITH_INPUT: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
+
+/// The number of times that a server may ask for input in one call.
+const MOST_ROUNDS: u32 = 16;
+
+/// The number of things that it may ask for at once.
+const MOST_REQUESTS: usize = 32;
+
+/// The longest state of a server.
+const LONGEST_STATE: usize = 1024 * 1024;
+
+/// The pauses before a call goes on that only was to be sent again: the first, and the longest.
+const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
+
+/// A request of the core.
+pub(super) struct InputCall {
+    method: String,
+    /// With the stamp.
+    params: Box<RawValue>,
+    /// Its share of the memory, for as long as it may be sent on.
+    held: MemoryShare,
+    then: Then,
+    rounds: u32,
+}
+
+/// One that waits for the client.
+struct Waiting {
+    call: InputCall,
+    state: Option<Box<RawValue>>,
+    responses: Fields,
+    /// Our requests to the client, and the server's names for them.
+    open: HashMap<Id, String>,
+}
+
+/// All of them, by numbers of ours.
+#[derive(Default)]
+pub(super) struct Calls {
+    /// The ids under which they are at the server.
+    sent: HashMap<u64, Option<u64>>,
+    waiting: HashMap<u64, Waiting>,
+    last: u64,
+    last_request: u64,
+}
+
+/// A result that requires input.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Required {
+    result_type: Option<String>,
+    input_requests: Option<Fields>,
+    request_state: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct InputRequest {
+    method: String,
+    params: Option<Box<RawValue>>,
+}
+
+impl InputCall {
+    pub(super) fn new(method: &str, params: Box<RawValue>, held: MemoryShare, then: Then) -> Self {
+        Self { method: method.to_owned(), params, held, then, rounds: 0 }
+    }
+
+    /// The call ends without a result of the server.
+    fn fail(self, why: impl Into<String>) {
+        (self.then)(ServerAnswer::Failed(NoAnswer::Input(why.into())), None);
+    }
+}
+
+impl ModernServer {
+    /// Sends a call; the number that it is known by.
+    pub(super) fn begin(self: &Arc<Self>, connection: &ServerConnection, call: InputCall) -> u64 {
+        let mut state = self.state();
+        state.calls.last += 1;
+        let number = state.calls.last;
+        drop(state);
+        let params = call.params.clone();
+        self.send(connection, number, params, call);
+        number
+    }
+
+    fn send(
+        self: &Arc<Self>,
+        connection: &ServerConnection,
+        number: u64,
+        params: Box<RawValue>,
+        mut call: InputCall,
+    ) {
+        let (method, held) = (call.method.clone(), call.held.clone());
+        if !WITH_INPUT.contains(&method.as_str()) {
+            // They are not sent again.
+            (call.params, call.held) = (RawValue::NULL.to_owned(), None);
+        }
+        self.state().calls.sent.insert(number, None);
+        let (modern, conversation) = (self.clone(), connection.clone());
+        let then = move |answer, held| modern.answered(&conversation, number, call, answer, held);
+        let id = connection.send_request(&method, Some(params), held, Box::new(then));
+        // It may be answered already.
+        if let Some(at) = self.state().calls.sent.get_mut(&number) {
+            *at = id;
+        }
+    }
+
+    /// The server has answered: the core is, or the client is asked for what the server requires.
+    fn answered(
+        self: &Arc<Self>,
+        connection: &ServerConnection,
+        number: u64,
+        call: InputCall,
+        answer: ServerAnswer,
+        held: MemoryShare,
+    ) {
+        self.state().calls.sent.remove(&number);
+        let ServerAnswer::Response(Response::Result(result)) = &answer else {
+            return (call.then)(answer, held);
+        };
+        let required: Required = match serde_json::from_str(result.get()) {
+            Ok(required) => required,
+            Err(problem) => return call.fail(format!("its result is not understood: {problem}")),
+        };
+        match required.result_type.as_deref() {
+            None | Some("complete") => (call.then)(answer, held),
+            Some("input_required") => {
+                if let Err((call, why)) = self.require(connection, number, call, required) {
+                    call.fail(why);
+                }
+            }
+            Some(_) => call.fail("its result is of a type that is not known"),
+        }
+    }
+
+    /// Asks the client for what the server requires.
+    fn require(
+        self: &Arc<Self>,
+        connection: &ServerConnection,
+        number: u64,
+        mut call: InputCall,
+        required: Required,
+    ) -> Result<(), (InputCall, String)> {
+        call.rounds += 1;
+        let requests = required.input_requests.unwrap_or_default();
+        let problem = if !WITH_INPUT.contains(&call.method.as_str()) {
+            Some(format!("there is no input for `{}`", call.method))
+        } else if call.rounds > MOST_ROUNDS {
+            Some(format!("it asked {MOST_ROUNDS} times in one call"))
+        } else if requests.iter().count() > MOST_REQUESTS {
+            Some(format!("it asked for more than {MOST_REQUESTS} things at once"))
+        } else if required.request_state.as_ref().is_some_and(|state| state.get().len() > LONGEST_STATE) {
+            Some(format!("its state has more than {LONGEST_STATE} bytes"))
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
+            return Err((call, problem));
+        }
+        let mut waiting = Waiting {
+            call,
+            state: required.request_state,
+            responses: Fields::default(),
+            open: HashMap::new(),
+        };
+        let mut for_client = Vec::new();
+        for (name, raw) in requests.iter() {
+            let request: InputRequest = match serde_json::from_str(raw.get()) {
+                Ok(request) => request,
+                Err(problem) => return Err((waiting.call, format!("`{name}` is no request: {problem}"))),
+            };
+            if request.method == "roots/list" {
+                let roots = to_raw_value(&self.behalf.roots.borrow().mcp_roots());
+                waiting.responses.set(name, roots.unwrap_or_else(|_| RawValue::NULL.to_owned()));
+            } else if self.behalf.client_takes.borrow().contains(&request.method) {
+                let id = self.next_request();
+                waiting.open.insert(id.clone(), name.to_owned());
+                for_client.push((id, request));
+            } else {
+                let shown: String = request.method.chars().filter(|c| !c.is_control()).take(100).collect();
+                return Err((waiting.call, format!("`{shown}` is not available to this client")));
+            }
+        }
+        if for_client.is_empty() {
+            let has_answers = waiting.responses.iter().next().is_some();
+            self.go_on(connection.clone(), number, waiting, has_answers);
+            return Ok(());
+        }
+        self.state().calls.waiting.insert(number, waiting);
+        for (id, InputRequest { method, params }) in for_client {
+            connection.asks_client(id.clone());
+            self.behalf.client.send(request_parts(&id, &method, params));
+        }
+        Ok(())
+    }
+
+    /// The client has answered a request of ours; one that it was not asked is returned.
+    pub(in crate::server::connection) fn responded(
+        self: &Arc<Self>,
+        connection: &ServerConnection,
+        id: &Id,
+        response: Response,
+    ) -> Option<Response> {
+        let mut state = self.state();
+        let found = state.calls.waiting.iter().find(|(_, waiting)| waiting.open.contains_key(id));
+        let Some(number) = found.map(|(number, _)| *number) else { return Some(response) };
+        let Some(mut waiting) = state.calls.waiting.remove(&number) else { return Some(response) };
+        let name = waiting.open.remove(id).unwrap_or_default();
+        match response {
+            Response::Result(result) => {
+                waiting.responses.set(&name, result);
+                if waiting.open.is_empty() {
+                    drop(state);
+                    self.go_on(connection.clone(), number, waiting, true);
+                } else {
+                    state.calls.waiting.insert(number, waiting);
+                }
+            }
+            // There is no way to tell the server; whoever called hears what the client itself said.
+            Response::Error(error) => {
+                drop(state);
+                self.take_back(waiting.open.keys());
+                (waiting.call.then)(ServerAnswer::Response(Response::Error(error)), None);
+            }
+        }
+        None
+    }
+
+    /// Sends a call again with what the server required, as the protocol has it; one that brings nothing waits a moment.
+    fn go_on(
+        self: &Arc<Self>,
+        connection: ServerConnection,
+        number: u64,
+        waiting: Waiting,
+        has_answers: bool,
+    ) {
+        let Waiting { call, state, responses, .. } = waiting;
+        let params = rewrite_params(Some(&call.params), |params, _| {
+            if let (true, Ok(responses)) = (has_answers, to_raw_value(&responses)) {
+                params.set("inputResponses", responses);
+            }
+            if let Some(state) = state {
+                params.set("requestState", state);
+            }
+        });
+        let params = match params {
+            Ok(params) => params,
+            Err(problem) => return call.fail(format!("the call cannot be written: {problem}")),
+        };
+        if has_answers {
+            return self.send(&connection, number, params, call);
+        }
+        let [first, longest] = PAUSES;
+        let pause = first.saturating_mul(1 << call.rounds.min(8)).min(longest);
+        // It can be taken back meanwhile.
+        self.state().calls.sent.insert(number, None);
+        let modern = self.clone();
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            tokio::time::sleep(pause).await;
+            if modern.state().calls.sent.contains_key(&number) {
+                modern.send(&connection, number, params, call);
+            }
+        });
+    }
+
+    /// A call is taken back: the server is told, or the client is asked no more.
+    pub(in crate::server::connection) fn cancel(
+        &self,
+        connection: &ServerConnection,
+        number: u64,
+        reason: Option<&str>,
+    ) {
+        let mut state = self.state();
+        let sent = state.calls.sent.remove(&number).flatten();
+        let waiting = state.calls.waiting.remove(&number);
+        drop(state);
+        if let Some(id) = sent {
+            connection.withdraw(id, reason);
+        }
+        if let Some(waiting) = waiting {
+            self.take_back(waiting.open.keys());
+        }
+    }
+
+    /// The client need not answer these any more.
+    fn take_back<'a>(&self, requests: impl Iterator<Item = &'a Id>) {
+        for id in requests {
+            let Ok(id) = RawValue::from_string(id.as_json().to_owned()) else { continue };
+            let params = to_raw_value(&json!({ "requestId": id })).ok();
+            let line = notification_line("notifications/cancelled", params.as_deref());
+            self.behalf.client.send(Outgoing::line(line));
+        }
+    }
+
+    /// The conversation is over: whoever waits for the client's input hears it.
+    pub(in crate::server::connection) fn ended(&self, why: &NoAnswer) {
+        let waiting = std::mem::take(&mut self.state().calls.waiting);
+        for (_, waiting) in waiting {
+            self.take_back(waiting.open.keys());
+            (waiting.call.then)(ServerAnswer::Failed(why.clone()), None);
+        }
+    }
+
+    fn next_request(&self) -> Id {
+        let mut state = self.state();
+        state.calls.last_request += 1;
+        Id::text(&format!("ironcurtain-input:{}", state.calls.last_request))
+    }
+}

@@ -1,0 +1,72 @@
+//! The one subscription by which such a server tells what others tell by themselves.
+
+use crate::wire::Fields;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::BTreeSet;
+
+/// The number of resources that are followed.
+const MOST_RESOURCES: usize = 1000;
+
+/// The news that are asked for.
+#[derive(Debug, Default)]
+pub(super) struct Listening {
+    /// Names in the filter, of the kinds of which the server tells.
+    kinds: Vec<&'static str>,
+    tells_of_resources: bool,
+    uris: BTreeSet<String>,
+    /// The request that is open.
+    id: Option<u64>,
+}
+
+impl Listening {
+    /// Of a server that has answered `server/discover` with this.
+    pub(super) fn of(discovered: &RawValue) -> Self {
+        let read = |raw: Option<&RawValue>| -> Fields {
+            raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+        };
+        let capabilities = read(read(Some(discovered)).get("capabilities"));
+        let has = |of: &str, what: &str| {
+            read(capabilities.get(of)).get(what).is_some_and(|raw| raw.get() == "true")
+        };
+        let kinds = [
+            ("tools", "toolsListChanged"),
+            ("prompts", "promptsListChanged"),
+            ("resources", "resourcesListChanged"),
+        ];
+        let kinds =
+            kinds.into_iter().filter(|(of, _)| has(of, "listChanged")).map(|(_, name)| name).collect();
+        Self { kinds, tells_of_resources: has("resources", "subscribe"), uris: BTreeSet::new(), id: None }
+    }
+
+    /// Follows a resource or not any more: tells if that changes anything; nothing where the server tells of none.
+    pub(super) fn follow(&mut self, is_wanted: bool, params: Option<&RawValue>) -> Option<bool> {
+        if !self.tells_of_resources {
+            return None;
+        }
+        let params: Fields = serde_json::from_str(params?.get()).ok()?;
+        let uri: String = serde_json::from_str(params.get("uri")?.get()).ok()?;
+        Some(match is_wanted {
+            true => self.uris.len() < MOST_RESOURCES && self.uris.insert(uri),
+            false => self.uris.remove(&uri),
+        })
+    }
+
+    /// The parameters of the request; nothing where there is nothing to ask for and none is open.
+    pub(super) fn filter(&self) -> Option<Box<RawValue>> {
+        if self.kinds.is_empty() && self.uris.is_empty() && self.id.is_none() {
+            return None;
+        }
+        let mut filter = serde_json::Map::new();
+        filter.extend(self.kinds.iter().map(|kind| ((*kind).to_owned(), json!(true))));
+        if !self.uris.is_empty() {
+            filter.insert("resourceSubscriptions".to_owned(), json!(self.uris));
+        }
+        to_raw_value(&json!({ "notifications": filter })).ok()
+    }
+
+    /// A request was sent; the one that it takes the place of.
+    pub(super) fn began(&mut self, id: u64) -> Option<u64> {
+        self.id.replace(id)
+    }
+}

@@ -1,0 +1,218 @@
+//! The requests of the client that the core has and has not answered.
+
+use super::input::{Input, InputRequest};
+use super::logging::Level;
+use super::request::{Envelope, RequestRefusal};
+use super::result;
+use super::ways::Ways;
+use crate::wire::{Fields, Held, Id, Outgoing, Response, notification_line, rewrite_params};
+use serde_json::value::RawValue;
+use std::collections::HashMap;
+use tokio::time::Instant;
+
+/// The methods in which a server may ask for input.
+const WITH_INPUT: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
+
+/// The number of calls that may wait for the client's input at a time.
+const MOST_WAITING: usize = 64;
+
+/// A request that the core has.
+#[derive(Debug)]
+pub(super) struct OpenCall {
+    /// The request of the client that waits for it; none while the client gathers input.
+    pub(super) client: Option<Id>,
+    pub(super) method: String,
+    /// The order in which they came.
+    number: u64,
+    token: Option<Token>,
+    level: Option<Level>,
+    /// Where the server may ask for input.
+    pub(super) input: Option<Input>,
+}
+
+/// The name of a call's progress.
+#[derive(Debug)]
+struct Token {
+    /// To the core.
+    first: Box<RawValue>,
+    /// To the client.
+    now: Option<Box<RawValue>>,
+}
+
+/// All of them, by their ids in the core.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    open: HashMap<Id, OpenCall>,
+    last: u64,
+}
+
+impl Calls {
+    /// Returns `true` if the core has a request of this id.
+    pub(super) fn is_open(&self, core: &Id) -> bool {
+        self.open.contains_key(core)
+    }
+
+    /// Returns `true` if the client waits for a request of this id.
+    pub(super) fn is_waited_for(&self, client: &Id) -> bool {
+        self.open.values().any(|call| call.client.as_ref() == Some(client))
+    }
+
+    /// Takes a request that the core is given under this id.
+    pub(super) fn enter(&mut self, core: Id, client: Id, method: &str, envelope: &Envelope) {
+        self.last += 1;
+        let first = envelope.progress_token.clone();
+        let call = OpenCall {
+            client: Some(client),
+            method: method.to_owned(),
+            number: self.last,
+            token: first.map(|first| Token { now: Some(first.clone()), first }),
+            level: envelope.log_level.as_deref().and_then(super::logging::level),
+            input: WITH_INPUT.contains(&method).then(|| Input::new(envelope)),
+        };
+        self.open.insert(core, call);
+    }
+
+    /// The core's id of a request that the client waits for.
+    pub(super) fn of_client(&self, client: &Id) -> Option<Id> {
+        let found = self.open.iter().find(|(_, call)| call.client.as_ref() == Some(client));
+        found.map(|(core, _)| core.clone())
+    }
+
+    /// The client wants no answer any more.
+    pub(super) fn forget(&mut self, core: &Id) {
+        self.open.remove(core);
+    }
+
+    /// The core has answered: the client is told, or will be when it has gathered its input.
+    pub(super) fn answered(
+        &mut self,
+        core: &Id,
+        (response, held): (Response, Held),
+        server_info: Option<&RawValue>,
+        ways: &mut Ways<'_>,
+    ) {
+        let Some(call) = self.open.get_mut(core) else { return };
+        if let (None, Some(input)) = (&call.client, &mut call.input) {
+            input.done = Some((response, held));
+            return;
+        }
+        if let Some(client) = &call.client {
+            ways.client(result::answer((client, &call.method), response, held, server_info));
+        }
+        self.open.remove(core);
+    }
+
+    /// The core asks the client for something: during the last call that the client may be asked in. One that there is no such
+    /// call for is returned.
+    pub(super) fn asked(&mut self, request: InputRequest, ways: &mut Ways<'_>) -> Result<(), InputRequest> {
+        let waiting = self.open.values().filter(|call| call.client.is_none()).count();
+        let may = |call: &OpenCall| {
+            let takes = call.input.as_ref().is_some_and(|input| input.takes(&request));
+            takes && (call.client.is_none() || waiting < MOST_WAITING)
+        };
+        let last = self.open.iter_mut().filter(|(_, call)| may(call)).max_by_key(|(_, call)| call.number);
+        let Some((core, OpenCall { client, input: Some(input), .. })) = last else { return Err(request) };
+        input.ask(request);
+        if let Some(waits) = client.take()
+            && let Err(refusal) = input.require(&waits, ways)
+        {
+            let core = core.clone();
+            ways.refuse(&waits, &refusal);
+            self.give_up(&core, &refusal.to_string(), ways);
+        }
+        Ok(())
+    }
+
+    /// The core takes a request of its own back.
+    pub(super) fn taken_back(&mut self, asked: &Id) {
+        self.open
+            .values_mut()
+            .filter_map(|call| call.input.as_mut())
+            .for_each(|input| input.take_back(asked));
+    }
+
+    /// The client brings the input that a call was waiting for.
+    pub(super) fn retried(
+        &mut self,
+        client: &Id,
+        envelope: &Envelope,
+        server_info: Option<&RawValue>,
+        ways: &mut Ways<'_>,
+    ) -> Result<(), RequestRefusal> {
+        let Some(state) = &envelope.state else { return Err(RequestRefusal::NoState) };
+        let is_it = |call: &OpenCall| call.input.as_ref().is_some_and(|input| input.is_opened_by(state));
+        let core = self.open.iter().find(|(_, call)| is_it(call)).map(|(core, _)| core.clone());
+        let core = core.ok_or(RequestRefusal::UnknownState)?;
+        let call = self.open.get_mut(&core).ok_or(RequestRefusal::UnknownState)?;
+        let input = call.input.as_mut().ok_or(RequestRefusal::UnknownState)?;
+        input.bring(envelope, ways)?;
+        if let Some(token) = &mut call.token {
+            token.now = envelope.progress_token.clone();
+        }
+        if let Some((response, held)) = input.done.take() {
+            ways.client(result::answer((client, &call.method), response, held, server_info));
+            self.open.remove(&core);
+        } else if input.is_answered() {
+            call.client = Some(client.clone());
+        } else if let Err(refusal) = input.require(client, ways) {
+            self.give_up(&core, &refusal.to_string(), ways);
+            return Err(refusal);
+        }
+        Ok(())
+    }
+
+    /// Ends a call that nobody waits for any more.
+    fn give_up(&mut self, core: &Id, why: &str, ways: &mut Ways<'_>) {
+        let Some(OpenCall { input: Some(input), .. }) = self.open.remove(core) else { return };
+        let is_done = input.done.is_some();
+        input.refuse_all(ways);
+        if !is_done {
+            ways.cancel_because(core, why);
+        }
+    }
+
+    /// Ends the calls whose time for input is over.
+    pub(super) fn expire(&mut self, now: Instant, ways: &mut Ways<'_>) {
+        self.give_up_where(|input| input.deadline().is_some_and(|at| at <= now), ways);
+    }
+
+    /// Ends the calls that wait for input which cannot come any more.
+    pub(super) fn give_up_waiting(&mut self, ways: &mut Ways<'_>) {
+        self.give_up_where(|input| input.deadline().is_some(), ways);
+    }
+
+    fn give_up_where(&mut self, is_over: impl Fn(&Input) -> bool, ways: &mut Ways<'_>) {
+        let over = |call: &OpenCall| call.client.is_none() && call.input.as_ref().is_some_and(&is_over);
+        let over: Vec<Id> =
+            self.open.iter().filter(|(_, call)| over(call)).map(|(core, _)| core.clone()).collect();
+        for core in over {
+            self.give_up(&core, "the client brought no input for the call", ways);
+        }
+    }
+
+    /// The next moment at which one is to be ended.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.open.values().filter_map(|call| call.input.as_ref()?.deadline()).min()
+    }
+
+    /// Passes progress on, under the name that the client knows it by now.
+    pub(super) fn progress(&self, params: Option<&RawValue>, held: Held, ways: &mut Ways<'_>) {
+        let Some(fields) = params.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok()) else {
+            return;
+        };
+        let Some(token) = fields.get("progressToken") else { return };
+        let is_it = |call: &&OpenCall| call.token.as_ref().is_some_and(|own| own.first.get() == token.get());
+        // One that gathers input hears of no progress.
+        let call = self.open.values().filter(|call| call.client.is_some()).find(is_it);
+        let Some(now) = call.and_then(|call| call.token.as_ref()?.now.clone()) else { return };
+        let params = rewrite_params(params, |params, _| params.set("progressToken", now));
+        let line = notification_line("notifications/progress", params.ok().as_deref());
+        ways.client(Outgoing::line(line).holding_what(held));
+    }
+
+    /// Returns `true` if a request that the client waits for wants log messages of this level.
+    pub(super) fn want_log(&self, level: Level) -> bool {
+        let wants = |call: &OpenCall| call.client.is_some() && call.level.is_some_and(|least| least <= level);
+        self.open.values().any(wants)
+    }
+}

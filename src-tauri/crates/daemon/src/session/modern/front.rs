@@ -1,0 +1,364 @@
+//! The state of a conversation with a client without a handshake: a message in, messages for both sides out.
+
+use super::calls::Calls;
+use super::greeting::{ServerFacts, Welcome, greeting};
+use super::input::InputRequest;
+use super::listening::{self, Followed, Listens};
+use super::logging::{self, Level};
+use super::request::{Envelope, RequestRefusal};
+use super::ways::{ForCore, Ways};
+use crate::wire::{Fields, Held, Id, Incoming, Outgoing, Response, Share};
+use crate::wire::{client_may_tell, error_line, notification_line, request_line, response_parts};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
+
+/// The beginning of the ids of our own requests to the core.
+const OURS: &str = "\"ironcurtain:";
+
+/// The conversation, shared by whoever reads the client and whoever writes to it.
+#[derive(Debug)]
+pub(super) struct Front {
+    state: Mutex<State>,
+    to_core: UnboundedSender<ForCore>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    greeting: Greeting,
+    facts: ServerFacts,
+    calls: Calls,
+    listens: Listens,
+    /// Our own requests to the core.
+    ours: HashMap<Id, OwnRequest>,
+    last: u64,
+    /// The level of the log that the server was told.
+    level: Option<Level>,
+}
+
+#[derive(Debug, Default)]
+enum Greeting {
+    /// Nothing was said that could be taken.
+    #[default]
+    None,
+    /// The core is greeted; these wait.
+    Open(Vec<(Vec<u8>, Option<Share>)>),
+    /// It has answered.
+    Done(Welcome),
+    /// The client greets by itself.
+    Legacy,
+}
+
+#[derive(Debug)]
+enum OwnRequest {
+    Greeting,
+    Follow(Followed),
+    /// The answer says nothing.
+    Other,
+}
+
+impl Front {
+    pub(super) fn new(to_core: UnboundedSender<ForCore>, welcome: Option<Welcome>) -> Self {
+        let facts = welcome.as_ref().map(Welcome::facts).unwrap_or_default();
+        let greeting = welcome.map_or(Greeting::None, Greeting::Done);
+        Self { state: Mutex::new(State { greeting, facts, ..State::default() }), to_core }
+    }
+
+    /// Takes a line of the client.
+    pub(super) fn hear(&self, line: Vec<u8>, share: Option<Share>, to_client: &mut dyn FnMut(Outgoing)) {
+        let mut ways = Ways { to_client, to_core: &self.to_core, share };
+        self.state().hear(line, &mut ways);
+    }
+
+    /// Takes a line of the core.
+    pub(super) fn tell(&self, line: Outgoing, to_client: &mut dyn FnMut(Outgoing)) {
+        let mut state = self.state();
+        let mut ways = Ways { to_client, to_core: &self.to_core, share: None };
+        if matches!(state.greeting, Greeting::Legacy) {
+            return ways.client(line);
+        }
+        match line.into_message() {
+            Err(line) => ways.client(line),
+            Ok((Incoming::Response { id, response }, held)) => state.answered(&id, response, held, &mut ways),
+            Ok((Incoming::Request { id, method, params }, held)) => {
+                let request = InputRequest { id, method, params, _held: held, key: String::new() };
+                state.asked(request, &mut ways);
+            }
+            Ok((Incoming::Notification { method, params }, held)) => {
+                state.notified(&method, params.as_deref(), held, &mut ways);
+            }
+        }
+    }
+
+    /// The next moment at which [`Front::expire`] has something to do.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.state().calls.deadline()
+    }
+
+    /// Ends what has waited too long.
+    pub(super) fn expire(&self, to_client: &mut dyn FnMut(Outgoing)) {
+        let mut ways = Ways { to_client, to_core: &self.to_core, share: None };
+        self.state().calls.expire(Instant::now(), &mut ways);
+    }
+
+    /// The client says no more: what waits for it is ended. Tells if nothing waits for the core's greeting.
+    pub(super) fn hung_up(&self, to_client: &mut dyn FnMut(Outgoing)) -> bool {
+        let mut state = self.state();
+        let mut ways = Ways { to_client, to_core: &self.to_core, share: None };
+        state.calls.give_up_waiting(&mut ways);
+        !matches!(state.greeting, Greeting::Open(_))
+    }
+
+    /// The conversation goes on elsewhere: the lines that are to be read again there.
+    pub(super) fn leave(&self, to_client: &mut dyn FnMut(Outgoing)) -> Vec<u8> {
+        let mut state = self.state();
+        let mut ways = Ways { to_client, to_core: &self.to_core, share: None };
+        state.calls.give_up_waiting(&mut ways);
+        state.listens.end(&mut ways);
+        let Greeting::Open(queue) = &mut state.greeting else { return Vec::new() };
+        queue.drain(..).flat_map(|(line, _)| line.into_iter().chain([b'\n'])).collect()
+    }
+
+    /// The core's answer to the greeting.
+    pub(super) fn welcome(&self) -> Option<Welcome> {
+        match &self.state().greeting {
+            Greeting::Done(welcome) => Some(welcome.clone()),
+            Greeting::None | Greeting::Open(_) | Greeting::Legacy => None,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn hear(&mut self, line: Vec<u8>, ways: &mut Ways<'_>) {
+        if matches!(self.greeting, Greeting::Legacy) {
+            return ways.core(line);
+        }
+        match Incoming::parse(&line) {
+            // The core says why it is none.
+            Err(_) => ways.core(line),
+            // Nothing is asked of such a client by itself.
+            Ok(Incoming::Response { .. }) => {}
+            Ok(Incoming::Notification { method, params }) => {
+                self.told(&method, params.as_deref(), line, ways);
+            }
+            Ok(Incoming::Request { id, method, params }) => {
+                if let Err(refusal) = self.request(&id, &method, params.as_deref(), line, ways) {
+                    ways.refuse(&id, &refusal);
+                }
+            }
+        }
+    }
+
+    fn told(&mut self, method: &str, params: Option<&RawValue>, line: Vec<u8>, ways: &mut Ways<'_>) {
+        if method != "notifications/cancelled" {
+            // The core drops what no client may tell, and this client tells nothing else.
+            if !client_may_tell(method) {
+                ways.core(line);
+            }
+            return;
+        }
+        let Some(params) = params.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok()) else {
+            return;
+        };
+        let Some(id) = params.get("requestId").and_then(|raw| Id::try_from(raw).ok()) else { return };
+        if let Greeting::Open(queue) = &mut self.greeting {
+            queue.retain(|(line, _)| {
+                !matches!(Incoming::parse(line), Ok(Incoming::Request { id: queued, .. }) if queued == id)
+            });
+        }
+        for uri in self.listens.close(&id) {
+            let own = self.own(OwnRequest::Other);
+            ways.core(listening::request(&own, "resources/unsubscribe", &uri));
+        }
+        if let Some(core) = self.calls.of_client(&id) {
+            self.calls.forget(&core);
+            ways.cancel(&core, params.get("reason").map(ToOwned::to_owned));
+        }
+    }
+
+    fn request(
+        &mut self,
+        id: &Id,
+        method: &str,
+        params: Option<&RawValue>,
+        line: Vec<u8>,
+        ways: &mut Ways<'_>,
+    ) -> Result<(), RequestRefusal> {
+        match (&mut self.greeting, method) {
+            (Greeting::None, "initialize") => {
+                self.greeting = Greeting::Legacy;
+                ways.core(line);
+                return Ok(());
+            }
+            (_, "initialize") => return Err(second_greeting(params)),
+            (Greeting::Open(queue), _) => {
+                queue.push((line, ways.share.take()));
+                return Ok(());
+            }
+            (Greeting::None | Greeting::Done(_) | Greeting::Legacy, _) => {}
+        }
+        if self.calls.is_waited_for(id) || self.listens.has(id) {
+            return Err(RequestRefusal::IdInUse(id.as_json().to_owned()));
+        }
+        let is_open = matches!(self.greeting, Greeting::None);
+        let envelope = Envelope::read(method, params, is_open)?;
+        if is_open {
+            let own = self.own(OwnRequest::Greeting);
+            let greeting = greeting(&own, &envelope)?;
+            self.greeting = Greeting::Open(vec![(line, ways.share.take())]);
+            ways.core(greeting);
+            return Ok(());
+        }
+        self.welcomed(id, method, &envelope, ways)
+    }
+
+    /// A request of a client that the core has been greeted for.
+    fn welcomed(
+        &mut self,
+        id: &Id,
+        method: &str,
+        envelope: &Envelope,
+        ways: &mut Ways<'_>,
+    ) -> Result<(), RequestRefusal> {
+        match method {
+            "server/discover" => {
+                let Greeting::Done(welcome) = &self.greeting else { return Ok(()) };
+                ways.client(response_parts(id, Response::Result(welcome.discovered()?)));
+                return Ok(());
+            }
+            "subscriptions/listen" => {
+                let can_follow = self.facts.has_subscriptions;
+                for followed in self.listens.open(id, &envelope.params, can_follow, ways)? {
+                    let uri = followed.uri.clone();
+                    let own = self.own(OwnRequest::Follow(followed));
+                    ways.core(listening::request(&own, "resources/subscribe", &uri));
+                }
+                return Ok(());
+            }
+            "ping" => return Err(RequestRefusal::NotOfRevision("ping")),
+            "logging/setLevel" => return Err(RequestRefusal::NotOfRevision("logging/setLevel")),
+            "resources/subscribe" => return Err(RequestRefusal::NotOfRevision("resources/subscribe")),
+            "resources/unsubscribe" => return Err(RequestRefusal::NotOfRevision("resources/unsubscribe")),
+            _ if envelope.state.is_some() || envelope.responses.is_some() => {
+                return self.calls.retried(id, envelope, self.facts.info.as_deref(), ways);
+            }
+            _ => {}
+        }
+        self.raise_log_level(envelope, ways);
+        let is_taken = self.calls.is_open(id) || id.as_json().starts_with(OURS);
+        let core = if is_taken { self.next_own() } else { id.clone() };
+        ways.core(request_line(&core, method, Some(&envelope.params)));
+        self.calls.enter(core, id.clone(), method, envelope);
+        Ok(())
+    }
+
+    /// Has the server log as much as the request wants; what nobody wants is not passed on.
+    fn raise_log_level(&mut self, envelope: &Envelope, ways: &mut Ways<'_>) {
+        let wanted = envelope.log_level.as_deref().and_then(logging::level);
+        let Some(wanted) = wanted.filter(|wanted| self.level.is_none_or(|level| *wanted < level)) else {
+            return;
+        };
+        if self.facts.has_logging {
+            self.level = Some(wanted);
+            let own = self.own(OwnRequest::Other);
+            let params = to_raw_value(&json!({ "level": logging::name(wanted) })).ok();
+            ways.core(request_line(&own, "logging/setLevel", params.as_deref()));
+        }
+    }
+
+    fn answered(&mut self, id: &Id, response: Response, held: Held, ways: &mut Ways<'_>) {
+        match self.ours.remove(id) {
+            Some(OwnRequest::Greeting) => self.greeted(response, ways),
+            Some(OwnRequest::Follow(followed)) => {
+                let is_followed = matches!(response, Response::Result(_));
+                self.listens.followed(followed, is_followed, ways);
+            }
+            Some(OwnRequest::Other) => {}
+            None if self.calls.is_open(id) => {
+                self.calls.answered(id, (response, held), self.facts.info.as_deref(), ways);
+            }
+            // About a line that was no message.
+            None if matches!(response, Response::Error(_)) && !id.as_json().starts_with(OURS) => {
+                ways.client(response_parts(id, response).holding_what(held));
+            }
+            None => {}
+        }
+    }
+
+    /// The core has answered the greeting: whoever waited for it is heard, or told what went wrong.
+    fn greeted(&mut self, response: Response, ways: &mut Ways<'_>) {
+        let Greeting::Open(queue) = std::mem::take(&mut self.greeting) else { return };
+        match response {
+            Response::Result(result) => {
+                let welcome = Welcome::new(result);
+                self.facts = welcome.facts();
+                self.greeting = Greeting::Done(welcome);
+                ways.core(notification_line("notifications/initialized", None));
+                for (line, share) in queue {
+                    ways.share = share;
+                    self.hear(line, ways);
+                    ways.share = None;
+                }
+            }
+            Response::Error(error) => {
+                for (line, _) in queue {
+                    let Ok(Incoming::Request { id, .. }) = Incoming::parse(&line) else { continue };
+                    ways.client(response_parts(&id, Response::Error(error.clone())));
+                }
+            }
+        }
+        ways.wake();
+    }
+
+    fn asked(&mut self, request: InputRequest, ways: &mut Ways<'_>) {
+        if let Err(InputRequest { id, .. }) = self.calls.asked(request, ways) {
+            let text = "the client can be asked during a call for which it declared that it can be asked, and only then";
+            ways.core(error_line(Some(&id), -32601, text));
+        }
+    }
+
+    fn notified(&mut self, method: &str, params: Option<&RawValue>, held: Held, ways: &mut Ways<'_>) {
+        match method {
+            "notifications/progress" => self.calls.progress(params, held, ways),
+            "notifications/message" => {
+                if logging::level_of(params).is_some_and(|level| self.calls.want_log(level)) {
+                    ways.client(Outgoing::line(notification_line(method, params)).holding_what(held));
+                }
+            }
+            "notifications/cancelled" => {
+                let params = params.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok());
+                let id = params.as_ref().and_then(|params| Id::try_from(params.get("requestId")?).ok());
+                if let Some(id) = id {
+                    self.calls.taken_back(&id);
+                }
+            }
+            // What is no news that can be asked for is not part of the revision.
+            _ => drop(self.listens.tell(method, params, held, ways)),
+        }
+    }
+
+    /// Notes a request of ours; its id.
+    fn own(&mut self, request: OwnRequest) -> Id {
+        let id = self.next_own();
+        self.ours.insert(id.clone(), request);
+        id
+    }
+
+    fn next_own(&mut self) -> Id {
+        self.last += 1;
+        Id::text(&format!("ironcurtain:{}", self.last))
+    }
+}
+
+fn second_greeting(params: Option<&RawValue>) -> RequestRefusal {
+    let params = params.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok());
+    let requested = params.and_then(|params| serde_json::from_str(params.get("protocolVersion")?.get()).ok());
+    RequestRefusal::Revision { requested: requested.unwrap_or_default(), is_open: false }
+}

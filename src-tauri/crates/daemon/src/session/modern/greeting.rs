@@ -1,0 +1,98 @@
+//! The greeting of the core on behalf of a client that never greets, and `server/discover`, which is answered with what it brought.
+
+use super::request::Envelope;
+use crate::wire::{Fields, Id, MODERN_REVISION, meta_key, request_line};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// The extension that has taken the place of the tasks of revision 2025-11-25, which are not the same.
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// The answer of the core to the greeting.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Welcome(Box<RawValue>);
+
+/// The parts of it that are looked at again.
+#[derive(Debug, Default)]
+pub(super) struct ServerFacts {
+    pub(super) info: Option<Box<RawValue>>,
+    pub(super) has_logging: bool,
+    pub(super) has_subscriptions: bool,
+}
+
+/// The greeting, as the core takes it. It names the revision of the client, so that a server that speaks it as well is spoken to in
+/// it.
+pub(super) fn greeting(id: &Id, envelope: &Envelope) -> Result<Vec<u8>, serde_json::Error> {
+    let capabilities = without_tasks(&envelope.capabilities)?;
+    let info = match &envelope.client_info {
+        Some(info) => info.clone(),
+        None => to_raw_value(&json!({ "name": "unnamed", "version": "" }))?,
+    };
+    let mut params = Fields::default();
+    params.set("protocolVersion", to_raw_value(MODERN_REVISION)?);
+    params.set("capabilities", capabilities);
+    params.set("clientInfo", info);
+    Ok(request_line(id, "initialize", Some(&to_raw_value(&params)?)))
+}
+
+impl Welcome {
+    pub(super) fn new(result: Box<RawValue>) -> Self {
+        Self(result)
+    }
+
+    /// The parts that are looked at again.
+    pub(super) fn facts(&self) -> ServerFacts {
+        let read = |raw: Option<&RawValue>| serde_json::from_str::<Fields>(raw?.get()).ok();
+        let result = read(Some(&self.0)).unwrap_or_default();
+        let capabilities = read(result.get("capabilities")).unwrap_or_default();
+        let resources = read(capabilities.get("resources")).unwrap_or_default();
+        ServerFacts {
+            info: result.get("serverInfo").map(ToOwned::to_owned),
+            has_logging: capabilities.get("logging").is_some(),
+            has_subscriptions: resources.get("subscribe").is_some_and(|raw| raw.get() == "true"),
+        }
+    }
+
+    /// The result of `server/discover`.
+    pub(super) fn discovered(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        let mut result: Fields = serde_json::from_str(self.0.get())?;
+        result.remove("protocolVersion");
+        let info = result.take("serverInfo");
+        let capabilities = match result.get("capabilities") {
+            Some(capabilities) => without_tasks(capabilities)?,
+            None => to_raw_value(&json!({}))?,
+        };
+        result.set("capabilities", capabilities);
+        result.set("supportedVersions", to_raw_value(&[MODERN_REVISION])?);
+        result.set("resultType", to_raw_value("complete")?);
+        for (name, default) in [("ttlMs", json!(0)), ("cacheScope", json!("private"))] {
+            if result.get(name).is_none() {
+                result.set(name, to_raw_value(&default)?);
+            }
+        }
+        let mut meta: Fields = match result.get("_meta") {
+            Some(meta) => serde_json::from_str(meta.get())?,
+            None => Fields::default(),
+        };
+        if let (Some(info), None) = (info, meta.get(meta_key::SERVER_INFO)) {
+            meta.set(meta_key::SERVER_INFO, info);
+        }
+        if meta.iter().next().is_some() {
+            result.set("_meta", to_raw_value(&meta)?);
+        }
+        to_raw_value(&result)
+    }
+}
+
+/// Abilities without tasks, of either kind.
+fn without_tasks(capabilities: &RawValue) -> Result<Box<RawValue>, serde_json::Error> {
+    let mut capabilities: Fields = serde_json::from_str(capabilities.get())?;
+    capabilities.remove("tasks");
+    if let Some(extensions) = capabilities.get("extensions") {
+        let mut extensions: Fields = serde_json::from_str(extensions.get())?;
+        extensions.remove(TASKS);
+        capabilities.set("extensions", to_raw_value(&extensions)?);
+    }
+    to_raw_value(&capabilities)
+}

@@ -1,0 +1,202 @@
+//! `subscriptions/listen`: what the core tells of changes, sent to whoever asked for it.
+
+use super::request::RequestRefusal;
+use super::ways::Ways;
+use crate::wire::{Fields, Held, Id, Outgoing, meta_key, notification_line, response_parts, rewrite_params};
+use crate::wire::{Response, request_line};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+use std::sync::Arc;
+
+/// The number of subscriptions that may be open.
+const MOST: usize = 32;
+
+/// The number of resources that one of them may follow.
+const MOST_RESOURCES: usize = 256;
+
+/// The longest notification of a server that is sent to several.
+const LONGEST: usize = 64 * 1024;
+
+/// The kinds of news that a client asks for.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Filter {
+    #[serde(skip_serializing_if = "is_not_wanted")]
+    tools_list_changed: Option<bool>,
+    #[serde(skip_serializing_if = "is_not_wanted")]
+    prompts_list_changed: Option<bool>,
+    #[serde(skip_serializing_if = "is_not_wanted")]
+    resources_list_changed: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_subscriptions: Option<Vec<String>>,
+}
+
+#[expect(clippy::ref_option, reason = "serde passes the field by reference")]
+fn is_not_wanted(flag: &Option<bool>) -> bool {
+    *flag != Some(true)
+}
+
+/// One subscription.
+#[derive(Debug)]
+struct Listen {
+    /// The client's request.
+    id: Id,
+    filter: Filter,
+    /// The number of its resources that the core has not answered for.
+    awaited: usize,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Listens(Vec<Listen>);
+
+/// A resource that the core is to be asked about.
+#[derive(Debug)]
+pub(super) struct Followed {
+    pub(super) listen: Id,
+    pub(super) uri: String,
+}
+
+impl Listens {
+    pub(super) fn has(&self, id: &Id) -> bool {
+        self.0.iter().any(|listen| listen.id == *id)
+    }
+
+    /// Opens one; the resources that the core is to be asked to follow.
+    pub(super) fn open(
+        &mut self,
+        id: &Id,
+        params: &RawValue,
+        can_follow: bool,
+        ways: &mut Ways<'_>,
+    ) -> Result<Vec<Followed>, RequestRefusal> {
+        #[derive(Deserialize)]
+        struct Wanted {
+            #[serde(default)]
+            notifications: Filter,
+        }
+        if self.0.len() >= MOST {
+            return Err(RequestRefusal::TooManyListens(MOST));
+        }
+        let Wanted { notifications: mut filter } = serde_json::from_str(params.get())?;
+        let mut uris = filter.resource_subscriptions.take().unwrap_or_default();
+        uris.sort_unstable();
+        uris.dedup();
+        if uris.len() > MOST_RESOURCES {
+            return Err(RequestRefusal::TooManyResources(MOST_RESOURCES));
+        }
+        let (known, new): (Vec<String>, Vec<String>) =
+            uris.into_iter().filter(|_| can_follow).partition(|uri| self.follow(uri));
+        filter.resource_subscriptions = Some(known).filter(|known| !known.is_empty());
+        let listen = Listen { id: id.clone(), filter, awaited: new.len() };
+        if listen.awaited == 0 {
+            listen.acknowledge(ways);
+        }
+        self.0.push(listen);
+        Ok(new.into_iter().map(|uri| Followed { listen: id.clone(), uri }).collect())
+    }
+
+    /// The core has answered whether it follows a resource.
+    pub(super) fn followed(&mut self, followed: Followed, is_followed: bool, ways: &mut Ways<'_>) {
+        let Some(listen) = self.0.iter_mut().find(|listen| listen.id == followed.listen) else { return };
+        if is_followed {
+            listen.filter.resource_subscriptions.get_or_insert_default().push(followed.uri);
+        }
+        listen.awaited = listen.awaited.saturating_sub(1);
+        if listen.awaited == 0 {
+            listen.acknowledge(ways);
+        }
+    }
+
+    /// Closes one; the resources that nobody follows any more.
+    pub(super) fn close(&mut self, id: &Id) -> Vec<String> {
+        let Some(at) = self.0.iter().position(|listen| listen.id == *id) else { return Vec::new() };
+        let closed = self.0.remove(at);
+        let uris = closed.filter.resource_subscriptions.unwrap_or_default();
+        uris.into_iter().filter(|uri| !self.follow(uri)).collect()
+    }
+
+    /// Ends all of them, as a server does that goes.
+    pub(super) fn end(&mut self, ways: &mut Ways<'_>) {
+        for listen in self.0.drain(..) {
+            let meta = json!({ (meta_key::SUBSCRIPTION_ID): id_value(&listen.id) });
+            let Ok(result) = to_raw_value(&json!({ "resultType": "complete", "_meta": meta })) else {
+                continue;
+            };
+            ways.client(response_parts(&listen.id, Response::Result(result)));
+        }
+    }
+
+    /// Passes news on to whoever asked for them; tells if these are news of that sort.
+    pub(super) fn tell(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+        held: Held,
+        ways: &mut Ways<'_>,
+    ) -> bool {
+        let wants: &dyn Fn(&Filter) -> bool = match method {
+            "notifications/tools/list_changed" => &|filter| filter.tools_list_changed == Some(true),
+            "notifications/prompts/list_changed" => &|filter| filter.prompts_list_changed == Some(true),
+            "notifications/resources/list_changed" => &|filter| filter.resources_list_changed == Some(true),
+            "notifications/resources/updated" => &|filter| filter.follows(params),
+            _ => return false,
+        };
+        if params.is_some_and(|params| params.get().len() > LONGEST) {
+            return true;
+        }
+        // It is held until the last of them is written; what is held need not be shared among threads otherwise.
+        let held = Arc::new(std::sync::Mutex::new(held));
+        for listen in self.0.iter().filter(|listen| listen.awaited == 0 && wants(&listen.filter)) {
+            ways.client(Outgoing::line(listen.stamped(method, params)).holding(held.clone()));
+        }
+        true
+    }
+
+    /// Returns `true` if a resource is followed already.
+    fn follow(&self, uri: &str) -> bool {
+        let uris = self.0.iter().filter_map(|listen| listen.filter.resource_subscriptions.as_ref());
+        uris.flatten().any(|followed| followed == uri)
+    }
+}
+
+impl Listen {
+    fn acknowledge(&self, ways: &mut Ways<'_>) {
+        let params = to_raw_value(&json!({ "notifications": self.filter })).ok();
+        let line = self.stamped("notifications/subscriptions/acknowledged", params.as_deref());
+        ways.client(Outgoing::line(line));
+    }
+
+    /// A notification that names this subscription.
+    fn stamped(&self, method: &str, params: Option<&RawValue>) -> Vec<u8> {
+        let id = RawValue::from_string(self.id.as_json().to_owned());
+        let params = rewrite_params(params, |_, meta| {
+            if let Ok(id) = id {
+                meta.set(meta_key::SUBSCRIPTION_ID, id);
+            }
+        });
+        notification_line(method, params.ok().as_deref())
+    }
+}
+
+impl Filter {
+    /// Returns `true` if news of a resource are wanted: of one that is followed, or of a part of it.
+    fn follows(&self, params: Option<&RawValue>) -> bool {
+        let uri = || {
+            let params: Fields = serde_json::from_str(params?.get()).ok()?;
+            serde_json::from_str::<String>(params.get("uri")?.get()).ok()
+        };
+        let Some(uri) = uri() else { return false };
+        self.resource_subscriptions.iter().flatten().any(|followed| uri.starts_with(followed.as_str()))
+    }
+}
+
+/// The request that has the core follow a resource, or not any more.
+pub(super) fn request(id: &Id, method: &str, uri: &str) -> Vec<u8> {
+    request_line(id, method, to_raw_value(&json!({ "uri": uri })).ok().as_deref())
+}
+
+fn id_value(id: &Id) -> serde_json::Value {
+    serde_json::from_str(id.as_json()).unwrap_or_default()
+}

@@ -1,0 +1,179 @@
+//! The part of a request that belongs to the revision itself, and why a request is not taken.
+
+use crate::wire::{Fields, LEGACY_REVISIONS, MODERN_REVISION, error_code, meta_key, rewrite_params};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// The fields of a retry, which no other request has.
+const RESPONSES: &str = "inputResponses";
+const STATE: &str = "requestState";
+
+/// Why a request is answered here with an error.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RequestRefusal {
+    /// The parameters are no object, or have a name twice.
+    #[error("`params`: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// Something that every request has is not there.
+    #[error("`params._meta` has no `{0}` that is {1}")]
+    Missing(&'static str, &'static str),
+    /// The revision is not spoken.
+    #[error("Unsupported protocol version")]
+    Revision {
+        requested: String,
+        /// A handshake may still be tried.
+        is_open: bool,
+    },
+    /// The id has no answer yet.
+    #[error("the id {0} is in use by a request that has no answer yet")]
+    IdInUse(String),
+    /// The state opens nothing.
+    #[error(
+        "`requestState` is not known: it was used already, is too old, or is not from here; call again without it and without `inputResponses`"
+    )]
+    UnknownState,
+    /// The state belongs to another call.
+    #[error("`requestState` belongs to another call; retry that one as it was, or call this one without it")]
+    OtherCall,
+    /// There is input without a state.
+    #[error("`inputResponses` without the `requestState` that they belong to; call again without them")]
+    NoState,
+    /// An answer is none.
+    #[error("`inputResponses` has no object for `{0}`")]
+    NoAnswer(String),
+    /// The server asked too often.
+    #[error("the server asked for input {0} times in one call, and the call was ended")]
+    TooManyRounds(usize),
+    /// There are too many of them.
+    #[error("{0} subscriptions are open; cancel one first")]
+    TooManyListens(usize),
+    /// There are too many resources in one.
+    #[error("a subscription follows at most {0} resources")]
+    TooManyResources(usize),
+    /// There is no such thing in this revision.
+    #[error("`{0}` is not part of revision {MODERN_REVISION}")]
+    NotOfRevision(&'static str),
+    /// No state can be made.
+    #[error("no state for the call: {0}")]
+    Random(#[from] std::io::Error),
+}
+
+impl RequestRefusal {
+    pub(super) fn code(&self) -> i32 {
+        match self {
+            Self::Revision { .. } => error_code::UNSUPPORTED_REVISION,
+            Self::IdInUse(_) => -32600,
+            Self::NotOfRevision(_) => -32601,
+            Self::TooManyRounds(_) | Self::Random(_) => -32603,
+            Self::Unreadable(_)
+            | Self::Missing(..)
+            | Self::UnknownState
+            | Self::OtherCall
+            | Self::NoState
+            | Self::NoAnswer(_)
+            | Self::TooManyListens(_)
+            | Self::TooManyResources(_) => -32602,
+        }
+    }
+
+    /// The error as it is answered.
+    pub(super) fn error(&self) -> Value {
+        let mut error = json!({ "code": self.code(), "message": self.to_string() });
+        if let (Self::Revision { requested, is_open }, Some(error)) = (self, error.as_object_mut()) {
+            let legacy = LEGACY_REVISIONS.into_iter().filter(|_| *is_open);
+            let supported: Vec<&str> = std::iter::once(MODERN_REVISION).chain(legacy).collect();
+            error.insert("data".to_owned(), json!({ "supported": supported, "requested": requested }));
+        }
+        error
+    }
+}
+
+/// Everything that a request says for the protocol's sake.
+#[derive(Debug)]
+pub(super) struct Envelope {
+    pub(super) capabilities: Box<RawValue>,
+    pub(super) client_info: Option<Box<RawValue>>,
+    pub(super) log_level: Option<String>,
+    pub(super) progress_token: Option<Box<RawValue>>,
+    /// The state that a retry brings back.
+    pub(super) state: Option<String>,
+    /// The input that it brings.
+    pub(super) responses: Option<Fields>,
+    /// The parameters without all of that but the token.
+    pub(super) params: Box<RawValue>,
+    /// Equal for a call and its retry.
+    pub(super) digest: [u8; 32],
+}
+
+/// Returns `true` if parameters name a revision without a handshake, whichever.
+pub(super) fn names_revision(params: Option<&RawValue>) -> bool {
+    let read = |raw: Option<&RawValue>| serde_json::from_str::<Fields>(raw?.get()).ok();
+    let meta = read(params).and_then(|params| read(params.get("_meta")));
+    meta.is_some_and(|meta| meta.get(meta_key::PROTOCOL_VERSION).is_some())
+}
+
+impl Envelope {
+    /// Takes the envelope off a request. `is_open` tells that a handshake may still be tried.
+    pub(super) fn read(
+        method: &str,
+        params: Option<&RawValue>,
+        is_open: bool,
+    ) -> Result<Self, RequestRefusal> {
+        let mut names = [
+            meta_key::PROTOCOL_VERSION,
+            meta_key::CLIENT_CAPABILITIES,
+            meta_key::CLIENT_INFO,
+            meta_key::LOG_LEVEL,
+        ]
+        .map(|key| (key, None));
+        let (mut token, mut state, mut responses, mut digest) = (None, None, None, [0; 32]);
+        let params = rewrite_params(params, |params, meta| {
+            for (key, value) in &mut names {
+                *value = meta.take(key);
+            }
+            token = meta.get("progressToken").map(ToOwned::to_owned);
+            state = params.take(STATE).filter(|raw| raw.get() != "null");
+            responses = params.take(RESPONSES).filter(|raw| raw.get() != "null");
+            digest = digest_of(method, params);
+        })?;
+        let [version, capabilities, client_info, log_level] = names.map(|(_, value)| value);
+        let missing = RequestRefusal::Missing(meta_key::PROTOCOL_VERSION, "a text");
+        let requested: String =
+            version.and_then(|raw| serde_json::from_str(raw.get()).ok()).ok_or(missing)?;
+        if requested != MODERN_REVISION {
+            return Err(RequestRefusal::Revision { requested, is_open });
+        }
+        let is_object = |raw: &RawValue| serde_json::from_str::<Fields>(raw.get()).is_ok();
+        let missing = RequestRefusal::Missing(meta_key::CLIENT_CAPABILITIES, "an object");
+        Ok(Self {
+            capabilities: capabilities.filter(|raw| is_object(raw)).ok_or(missing)?,
+            client_info: client_info.filter(|raw| is_object(raw)),
+            log_level: log_level.and_then(|raw| serde_json::from_str(raw.get()).ok()),
+            progress_token: token,
+            state: state.map(|raw| serde_json::from_str(raw.get())).transpose()?,
+            responses: responses.map(|raw| serde_json::from_str(raw.get())).transpose()?,
+            params,
+            digest,
+        })
+    }
+
+    /// Returns `true` if the client declared this ability.
+    pub(super) fn takes(&self, capability: &str) -> bool {
+        let capabilities = serde_json::from_str::<Fields>(self.capabilities.get());
+        capabilities.is_ok_and(|all| all.get(capability).is_some_and(|raw| raw.get() != "null"))
+    }
+}
+
+/// The digest of everything that makes a call this one.
+fn digest_of(method: &str, params: &Fields) -> [u8; 32] {
+    let mut fields: Vec<(&str, &RawValue)> = params.iter().filter(|(name, _)| *name != "_meta").collect();
+    fields.sort_unstable_by_key(|(name, _)| *name);
+    let mut hash = Sha256::new();
+    let names_and_values = fields.iter().flat_map(|(name, value)| [*name, value.get()]);
+    for part in std::iter::once(method).chain(names_and_values) {
+        hash.update(part.len().to_le_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
+}

@@ -1,0 +1,73 @@
+//! The two ways that a message can take from here: to the client and to the core.
+
+use super::request::RequestRefusal;
+use crate::wire::{Id, Outgoing, Response, Share, notification_line, response_line, rewrite_params};
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Something for the core's reader.
+#[derive(Debug)]
+pub(super) enum ForCore {
+    /// A line, with its share of the memory.
+    Line(Vec<u8>, Option<Share>),
+    /// Nothing to read, but something to look at.
+    Wake,
+}
+
+/// Both ways, while the state is locked: what is sent keeps the order in which it was decided.
+pub(super) struct Ways<'a> {
+    pub(super) to_client: &'a mut dyn FnMut(Outgoing),
+    pub(super) to_core: &'a UnboundedSender<ForCore>,
+    /// The share of the line of the client that is looked at, for the first line that it leads to.
+    pub(super) share: Option<Share>,
+}
+
+impl Ways<'_> {
+    /// Sends the client a line.
+    pub(super) fn client(&mut self, line: Outgoing) {
+        let line = match self.share.take() {
+            Some(share) => line.holding(share),
+            None => line,
+        };
+        (self.to_client)(line);
+    }
+
+    /// Answers a request of the client with an error of ours.
+    pub(super) fn refuse(&mut self, id: &Id, refusal: &RequestRefusal) {
+        let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{}}}\n", id.as_json(), refusal.error());
+        self.client(Outgoing::line(line.into_bytes()));
+    }
+
+    /// Gives the core a line. Without a reader the session is over.
+    pub(super) fn core(&mut self, line: Vec<u8>) {
+        let _ = self.to_core.send(ForCore::Line(line, self.share.take()));
+    }
+
+    /// Has the core's reader look at the time again.
+    pub(super) fn wake(&self) {
+        // As above.
+        let _ = self.to_core.send(ForCore::Wake);
+    }
+
+    /// Answers a request of the core's.
+    pub(super) fn answer_core(&mut self, id: &Id, answer: Box<RawValue>) {
+        self.core(response_line(id, &Response::Result(answer)));
+    }
+
+    /// Takes back a request that the core was given.
+    pub(super) fn cancel(&mut self, id: &Id, reason: Option<Box<RawValue>>) {
+        let Ok(request) = RawValue::from_string(id.as_json().to_owned()) else { return };
+        let params = rewrite_params(None, |params, _| {
+            params.set("requestId", request);
+            if let Some(reason) = reason {
+                params.set("reason", reason);
+            }
+        });
+        self.core(notification_line("notifications/cancelled", params.ok().as_deref()));
+    }
+
+    /// Takes back a request that the core was given, for a reason of ours.
+    pub(super) fn cancel_because(&mut self, id: &Id, reason: &str) {
+        self.cancel(id, to_raw_value(reason).ok());
+    }
+}

@@ -1,0 +1,82 @@
+//! The two eras of the protocol: revisions that begin with a handshake, and those that say with every request what the handshake
+//! said once.
+
+use super::Fields;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// The revision without a handshake.
+pub const MODERN_REVISION: &str = "2026-07-28";
+
+/// The revisions with a handshake, the newest first.
+pub const LEGACY_REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// Names in `_meta` that belong to the protocol.
+pub mod meta_key {
+    /// Of a request: its revision.
+    pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    /// Of a request: the name of the client.
+    pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+    /// Of a request: the abilities of the client.
+    pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    /// Of a request: the least level of log messages about it.
+    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    /// Of a result: the name of the server.
+    pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+    /// Of a notification: the id of the request that asked for it.
+    pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+}
+
+/// Error codes of the revision without a handshake.
+pub mod error_code {
+    /// It is not spoken.
+    pub const UNSUPPORTED_REVISION: i32 = -32022;
+    /// The client has not the ability that is needed.
+    pub const MISSING_CAPABILITY: i32 = -32021;
+}
+
+/// Changes parameters and what they have in `_meta`; an empty `_meta` is left out.
+///
+/// # Errors
+/// When one of the two is no object, or has a name twice.
+pub fn rewrite_params(
+    params: Option<&RawValue>,
+    change: impl FnOnce(&mut Fields, &mut Fields),
+) -> Result<Box<RawValue>, serde_json::Error> {
+    let read =
+        |raw: Option<&RawValue>| raw.map_or(Ok(Fields::default()), |raw| serde_json::from_str(raw.get()));
+    let mut params = read(params)?;
+    let mut meta = read(params.get("_meta"))?;
+    change(&mut params, &mut meta);
+    if meta.iter().next().is_none() {
+        params.remove("_meta");
+    } else {
+        params.set("_meta", to_raw_value(&meta)?);
+    }
+    to_raw_value(&params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_changed_in_parameters_is_written_anew() {
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
+        let changed = |text: &str| {
+            let changed = rewrite_params(Some(&raw(text)), |params, meta| {
+                params.remove("requestState");
+                meta.remove(meta_key::LOG_LEVEL);
+            });
+            changed.map(|params| params.get().to_owned())
+        };
+        let params =
+            r#"{"n":1.0,"_meta":{"x":[1, 2],"io.modelcontextprotocol/logLevel":"debug"},"requestState":"s"}"#;
+        assert_eq!(changed(params).unwrap(), r#"{"n":1.0,"_meta":{"x":[1, 2]}}"#);
+        assert_eq!(changed(r#"{"_meta":{},"n":1}"#).unwrap(), r#"{"n":1}"#);
+        for text in ["[]", r#"{"_meta":[]}"#, r#"{"a":1,"a":2}"#, r#"{"_meta":{"a":1,"a":2}}"#] {
+            assert!(changed(text).is_err(), "{text}");
+        }
+        let stamped = rewrite_params(None, |_, meta| meta.set("a", raw("1"))).unwrap();
+        assert_eq!(stamped.get(), r#"{"_meta":{"a":1}}"#);
+    }
+}
