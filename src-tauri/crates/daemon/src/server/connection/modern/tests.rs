@@ -1,1 +1,185 @@
+//! Servers that ask for more than is taken, and those that do not.
 
+use super::*;
+use crate::server::connection::ConnectionOptions;
+use crate::server::down::NoAnswer;
+use crate::session_log::SessionLogs;
+use crate::wire::{Id, Input, Memory, Output};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
+use tokio::sync::oneshot;
+
+/// A conversation with a server that this test is.
+struct Talk {
+    connection: ServerConnection,
+    heard: BufReader<PipeReader>,
+    says: PipeWriter,
+    client: BufReader<PipeReader>,
+    /// Kept for their drop.
+    _kept: Vec<Box<dyn std::any::Any>>,
+}
+
+impl Talk {
+    fn new() -> Self {
+        let (heard, stdin) = std::io::pipe().unwrap();
+        let (stdout, says) = std::io::pipe().unwrap();
+        let (to_client, way) = std::io::pipe().unwrap();
+        let (roots, roots_seen) = watch::channel(ServerView::default());
+        let takes = HashSet::from(["elicitation/create".to_owned()]);
+        let (takes, client_takes) = watch::channel(takes);
+        let dir = tempfile::tempdir().unwrap();
+        let client = Outbox::new(Output::new(way.into()).unwrap());
+        let logs = SessionLogs::start().unwrap();
+        let options = ConnectionOptions {
+            stdin: Output::new(stdin.into()).unwrap(),
+            stdout: Input::new(stdout.into()).unwrap(),
+            client: client.clone(),
+            memory: Memory::new(64, 16).allowance(1),
+            roots: roots_seen.clone(),
+            client_takes: client_takes.clone(),
+            noise: logs.log(dir.path().join("log")),
+        };
+        let (connection, reading) = ServerConnection::start(options);
+        let raw = |value: Value| to_raw_value(&value).unwrap();
+        let stamp = Stamp::of(&raw(json!({ "capabilities": {}, "clientInfo": { "name": "c" } }))).unwrap();
+        let behalf = Behalf { client, roots: roots_seen, client_takes };
+        connection.speaks_modern(ModernServer::new(stamp, behalf, &raw(json!({ "capabilities": {} }))));
+        let kept: Vec<Box<dyn std::any::Any>> =
+            vec![Box::new(roots), Box::new(takes), Box::new(dir), Box::new(reading), Box::new(logs)];
+        let (heard, client) = (BufReader::new(heard), BufReader::new(to_client));
+        Self { connection, heard, says, client, _kept: kept }
+    }
+
+    fn ask(&self, method: &str) -> oneshot::Receiver<ServerAnswer> {
+        let (send, answer) = oneshot::channel();
+        let params = to_raw_value(&json!({ "name": "t", "requestState": "forged" })).unwrap();
+        self.connection.ask(method, Some(params), None, move |answer, _| drop(send.send(answer)));
+        answer
+    }
+
+    fn hears(&mut self) -> Value {
+        line_of(&mut self.heard)
+    }
+
+    fn answers(&mut self, to: &Value, result: &str) {
+        writeln!(self.says, "{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}", to["id"]).unwrap();
+    }
+}
+
+fn line_of(from: &mut BufReader<PipeReader>) -> Value {
+    let mut line = String::new();
+    from.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_asks_for_too_much_or_in_another_way_ends_the_call() {
+    let mut talk = Talk::new();
+    let many: serde_json::Map<String, Value> =
+        (0..33).map(|n| (n.to_string(), json!({ "method": "roots/list" }))).collect();
+    let required = |fields: Value| {
+        let mut result = json!({ "resultType": "input_required" });
+        result.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        result.to_string()
+    };
+    for (method, result, because) in [
+        ("tools/list", required(json!({ "requestState": "s" })), "there is no input for `tools/list`"),
+        ("tools/call", required(json!({ "inputRequests": many })), "more than 32 things"),
+        ("tools/call", required(json!({ "requestState": "s".repeat(1 << 20) })), "its state has more than"),
+        ("tools/call", required(json!({ "inputRequests": { "a": "x" } })), "`a` is no request"),
+        (
+            "tools/call",
+            required(json!({ "inputRequests": { "a": { "method": "ping" } } })),
+            "`ping` is not available",
+        ),
+        ("tools/call", r#"{"resultType":"later"}"#.to_owned(), "of a type that is not known"),
+        (
+            "tools/call",
+            r#"{"resultType":"complete","resultType":"input_required"}"#.to_owned(),
+            "not understood",
+        ),
+        (
+            "tools/call",
+            r#"{"resultType":"input_required","inputRequests":{"a":1,"a":2}}"#.to_owned(),
+            "not understood",
+        ),
+    ] {
+        let answer = talk.ask(method);
+        let heard = talk.hears();
+        assert_eq!(heard["params"].get("requestState"), None);
+        talk.answers(&heard, &result);
+        let ServerAnswer::Failed(NoAnswer::Input(why)) = answer.await.unwrap() else { panic!("{result}") };
+        assert!(why.contains(because), "{why}");
+    }
+    let answer = talk.ask("tools/call");
+    let heard = talk.hears();
+    talk.answers(&heard, r#"{"resultType":"complete","n":1.0}"#);
+    let ServerAnswer::Response(Response::Result(result)) = answer.await.unwrap() else { panic!() };
+    assert_eq!(result.get(), r#"{"resultType":"complete","n":1.0}"#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_sent_on_with_the_answers_and_the_state_as_they_were_given() {
+    let mut talk = Talk::new();
+    let answer = talk.ask("tools/call");
+    let first = talk.hears();
+    let asked = r#"{"resultType":"input_required","requestState":"\u0073 1","inputRequests":{"a":{"method":"elicitation/create","params":{"n":1.0}},"r":{"method":"roots/list"}}}"#;
+    talk.answers(&first, asked);
+    let question = line_of(&mut talk.client);
+    assert_eq!(
+        (&question["method"], &question["params"]),
+        (&json!("elicitation/create"), &json!({ "n": 1.0 }))
+    );
+    let id = Id::text(question["id"].as_str().unwrap());
+    let result = RawValue::from_string(r#"{"action":"accept","content":{"x":1.0}}"#.to_owned()).unwrap();
+    talk.connection.respond(&id, Response::Result(result.clone()), None);
+    // Once.
+    talk.connection.respond(&id, Response::Result(result), None);
+    let second = talk.hears();
+    assert_ne!(first["id"], second["id"]);
+    assert_eq!(second["params"]["requestState"], "s 1");
+    assert_eq!(
+        second["params"]["inputResponses"]["a"],
+        json!({ "action": "accept", "content": { "x": 1.0 } })
+    );
+    assert!(second["params"]["inputResponses"]["r"]["roots"].is_array(), "{second}");
+    talk.answers(&second, r#"{"content":[]}"#);
+    assert!(matches!(answer.await.unwrap(), ServerAnswer::Response(Response::Result(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_server_ends_while_the_client_is_asked_ends_too() {
+    let mut talk = Talk::new();
+    let answer = talk.ask("tools/call");
+    let first = talk.hears();
+    talk.answers(
+        &first,
+        r#"{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"}}}"#,
+    );
+    let question = line_of(&mut talk.client);
+    drop(talk.says);
+    assert!(matches!(answer.await.unwrap(), ServerAnswer::Failed(NoAnswer::Ended(_))));
+    let over = line_of(&mut talk.client);
+    assert_eq!(
+        (&over["method"], &over["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &question["id"])
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Whatever a server says to a call that is no request for input that can be met, the call has one answer.
+    #[test]
+    fn every_result_leads_to_an_answer(kind in "[a-z_]{0,16}", state in "\\PC{0,20}", junk in any::<Option<i32>>()) {
+        prop_assume!(kind != "input_required");
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut talk = Talk::new();
+            let answer = talk.ask("tools/call");
+            let heard = talk.hears();
+            talk.answers(&heard, &json!({ "resultType": kind, "requestState": state, "inputRequests": junk }).to_string());
+            answer.await.unwrap();
+        });
+    }
+}

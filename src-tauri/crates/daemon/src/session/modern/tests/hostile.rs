@@ -1,0 +1,119 @@
+//! Sides that want more than they are given.
+
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn a_result_of_the_server_that_asks_the_client_for_something_is_an_error() {
+    let mut talk = Talk::greeted(&elicits());
+    for result in [
+        json!({ "resultType": "input_required", "inputRequests": { "a": { "method": "sampling/createMessage" } } }),
+        json!({ "resulttype": "input_required", "content": [] }),
+        json!({ "re\u{17f}ultType": "complete" }),
+        json!({ "resultType": "task" }),
+        json!({ "resultType": 1 }),
+        json!([]),
+    ] {
+        talk.client_says(&call(5, json!({}), &elicits()));
+        talk.core_says(&json!({ "jsonrpc": "2.0", "id": 5, "result": result }));
+        let heard = talk.client_hears();
+        assert_eq!(heard[0]["error"]["code"], -32603, "{heard:?}");
+    }
+    let twice =
+        br#"{"jsonrpc":"2.0","id":5,"result":{"resultType":"complete","resultType":"input_required"}}"#;
+    talk.client_says(&call(5, json!({}), &elicits()));
+    let line = Outgoing::line([twice.as_slice(), b"\n"].concat());
+    talk.front.tell(line, &mut |line| talk.client.push(read(&line)));
+    assert_eq!(talk.client_hears()[0]["error"]["code"], -32603);
+    talk.client_says(&call(5, json!({}), &elicits()));
+    talk.core_says(
+        &json!({ "jsonrpc": "2.0", "id": 5, "result": { "resultType": "complete", "content": [] } }),
+    );
+    assert_eq!(talk.client_hears()[0]["result"]["resultType"], "complete");
+}
+
+/// One step of a conversation between a hostile client and a hostile server.
+#[derive(Debug, Clone)]
+enum Step {
+    Client(Value),
+    Raw(Vec<u8>),
+    Core(Value),
+    /// The last state that was given out, on the call of this argument.
+    Retry(u64, u8),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let method = prop::sample::select(vec![
+        "tools/call",
+        "prompts/get",
+        "tools/list",
+        "server/discover",
+        "subscriptions/listen",
+        "x",
+    ]);
+    let result = prop::sample::select(vec![
+        json!({}),
+        json!({ "resultType": "input_required" }),
+        json!([]),
+        json!({ "_meta": 1 }),
+        json!(null),
+    ]);
+    let kind = prop::sample::select(vec![
+        "elicitation/create",
+        "sampling/createMessage",
+        "roots/list",
+        "ping",
+        "notifications/x",
+    ]);
+    prop_oneof![
+        (0..6_u64, method, any::<bool>()).prop_map(|(id, method, takes)| {
+            let capabilities = if takes { elicits() } else { json!({}) };
+            Step::Client(request(&json!(id), method, json!({ "name": "ask" }), &capabilities))
+        }),
+        prop::collection::vec(any::<u8>(), 0..40).prop_map(Step::Raw),
+        (0..6_u64, any::<u8>()).prop_map(|(id, n)| Step::Retry(id, n)),
+        (0..9_u64, result)
+            .prop_map(|(id, result)| Step::Core(json!({ "jsonrpc": "2.0", "id": id, "result": result }))),
+        (0..9_u64, kind)
+            .prop_map(|(id, method)| Step::Core(json!({ "jsonrpc": "2.0", "id": id, "method": method }))),
+        (1..5_u64).prop_map(|n| Step::Core(
+            json!({ "jsonrpc": "2.0", "id": format!("ironcurtain:{n}"), "result": { "capabilities": {} } })
+        )),
+    ]
+}
+
+proptest! {
+    /// However both sides behave: the client is never asked but under a state of ours, each state works once, and every request of
+    /// the client has one answer at most while it is open.
+    #[test]
+    fn a_hostile_client_and_a_hostile_server_get_nothing_twice(steps in prop::collection::vec(step(), 0..60)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let _entered = runtime.enter();
+        let mut talk = Talk::new();
+        let mut states: Vec<String> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Client(message) => talk.client_says(&message),
+                Step::Raw(bytes) => talk.client_says_line(bytes),
+                Step::Core(message) => talk.core_says(&message),
+                Step::Retry(id, n) => {
+                    let state = states.get(usize::from(n) % states.len().max(1)).cloned().unwrap_or_default();
+                    talk.core_hears();
+                    let mut again = call(id, json!({ "requestState": state }), &elicits());
+                    again["params"].as_object_mut().unwrap().remove("arguments");
+                    talk.client_says(&again);
+                    let calls = talk.core_hears().into_iter().filter(|m| m["method"] == "tools/call").count();
+                    prop_assert_eq!(calls, 0, "a retry is never a call of its own");
+                }
+            }
+            for heard in talk.client_hears() {
+                if heard["result"]["resultType"] == "input_required" {
+                    let state = heard["result"]["requestState"].as_str().unwrap().to_owned();
+                    prop_assert!(!states.contains(&state) && state.len() >= 32);
+                    states.push(state);
+                }
+                prop_assert!(heard.get("id").is_none() || heard.get("method").is_none(), "{}", heard);
+            }
+        }
+    }
+}
