@@ -319,7 +319,10 @@ fn a_bad_configuration_of_a_server_is_an_error_that_names_it() {
     });
     let mut client = world.start("gone");
     for method in ["server/discover", "initialize", "initialize"] {
-        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+        let params = json!({
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },
+            "_meta": { "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} },
+        });
         let answer = client.request(method, params);
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(
@@ -341,11 +344,12 @@ fn a_bad_configuration_of_a_server_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_client_that_looks_for_the_revision_without_a_handshake_is_sent_to_the_handshake() {
+fn a_request_without_a_handshake_that_lacks_what_each_has_is_told_so_and_a_handshake_may_follow() {
     let world = hostile::world();
     let mut client = world.start("hostile");
     let answer = client.request("server/discover", json!({}));
-    assert_eq!(answer["error"]["code"], -32601, "{answer}");
+    let missing = "`params._meta` has no `io.modelcontextprotocol/protocolVersion` that is a text";
+    assert_eq!((&answer["error"]["code"], &answer["error"]["message"]), (&json!(-32602), &json!(missing)));
     client.handshake();
     lives(&mut client);
 }

@@ -1,6 +1,6 @@
 //! The envelope of a JSON-RPC message, with everything inside kept as the text it came as.
 
-use super::Outgoing;
+use super::{Held, Outgoing};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
@@ -167,12 +167,21 @@ impl Incoming {
 }
 
 impl Incoming {
-    /// Its parameters or its response.
-    pub(super) fn body_mut(&mut self) -> Option<&mut Box<RawValue>> {
-        match self {
+    /// The message of a line on its way, with what the line holds.
+    ///
+    /// # Errors
+    /// A line that is no message is returned as it is.
+    pub fn of_line(line: Outgoing) -> Result<(Self, Held), Outgoing> {
+        let Ok(mut message) = Self::parse(&line.envelope()) else { return Err(line) };
+        let (body, held) = line.into_body();
+        let place = match &mut message {
             Self::Request { params, .. } | Self::Notification { params, .. } => params.as_mut(),
             Self::Response { response: Response::Result(body) | Response::Error(body), .. } => Some(body),
+        };
+        if let (Some(place), Some(body)) = (place, body) {
+            *place = body;
         }
+        Ok((message, held))
     }
 }
 
@@ -363,5 +372,18 @@ mod tests {
         let line = notification_line("x", Some(&params));
         assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1);
         assert!(line.ends_with(b"}\n"));
+    }
+
+    #[test]
+    fn the_message_of_a_line_has_its_body_as_it_was_written() {
+        let raw = RawValue::from_string(r#"{"n":1.0}"#.to_owned()).unwrap();
+        let line = response_parts(&7.into(), Response::Result(raw));
+        let Ok((Incoming::Response { id, response: Response::Result(result) }, _)) = Incoming::of_line(line)
+        else {
+            panic!()
+        };
+        assert_eq!((id.as_json(), result.get()), ("7", r#"{"n":1.0}"#));
+        let line = Incoming::of_line(Outgoing::line(b"{\"id\":null}\n".to_vec())).unwrap_err();
+        assert_eq!(line.bytes().collect::<Vec<_>>(), b"{\"id\":null}\n");
     }
 }

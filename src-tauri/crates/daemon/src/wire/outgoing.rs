@@ -1,6 +1,5 @@
 //! One line on its way to a reader.
 
-use super::Incoming;
 use serde_json::value::RawValue;
 use std::any::Any;
 use std::fmt;
@@ -55,25 +54,15 @@ impl Outgoing {
         Self { head, body: Some(body), skipped, tail, held: None }
     }
 
-    /// The message of the line. What it holds is returned beside it.
-    ///
-    /// # Errors
-    /// A line that is no message is returned as it is.
-    pub fn into_message(mut self) -> Result<(Incoming, Held), Self> {
-        let envelope = match &self.body {
-            Some(_) => [&self.head, b"{}".as_slice(), self.tail].concat(),
-            None => std::mem::take(&mut self.head),
-        };
-        let Ok(mut message) = Incoming::parse(&envelope) else {
-            if self.body.is_none() {
-                self.head = envelope;
-            }
-            return Err(self);
-        };
-        if let (Some(place), Some(body)) = (message.body_mut(), self.body) {
-            *place = body;
-        }
-        Ok((message, self.held))
+    /// The line without its body, in the place of which is an empty object.
+    pub(super) fn envelope(&self) -> Vec<u8> {
+        let body: &[u8] = if self.body.is_some() { b"{}" } else { b"" };
+        [&self.head, body, self.tail].concat()
+    }
+
+    /// The body, where it is apart, and what the line holds.
+    pub(super) fn into_body(self) -> (Option<Box<RawValue>>, Held) {
+        (self.body, self.held)
     }
 
     /// The same, with something that is kept until it is written.
@@ -147,18 +136,5 @@ mod tests {
         assert_eq!(line("{ }"), "{\"result\":{\"a\":1}}\n");
         assert_eq!(line("{\n\"b\":\n2}"), "{\"result\":{\"a\":1,\"b\": 2}}\n");
         assert_eq!(line("[]"), "{\"result\":[]}\n");
-    }
-
-    #[test]
-    fn the_message_of_a_line_has_its_body_as_it_was_written() {
-        let line = crate::wire::response_parts(&7.into(), crate::wire::Response::Result(raw(r#"{"n":1.0}"#)));
-        let Ok((Incoming::Response { id, response: crate::wire::Response::Result(result) }, _)) =
-            line.into_message()
-        else {
-            panic!()
-        };
-        assert_eq!((id.as_json(), result.get()), ("7", r#"{"n":1.0}"#));
-        let line = Outgoing::line(b"{\"id\":null}\n".to_vec()).into_message().unwrap_err();
-        assert_eq!(line.bytes().collect::<Vec<_>>(), b"{\"id\":null}\n");
     }
 }

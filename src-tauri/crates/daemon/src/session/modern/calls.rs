@@ -26,7 +26,7 @@ pub(super) struct OpenCall {
     number: u64,
     token: Option<Token>,
     level: Option<Level>,
-    /// Where the server may ask for input.
+    /// The input that its server may ask for; nothing where there is none.
     pub(super) input: Option<Input>,
 }
 

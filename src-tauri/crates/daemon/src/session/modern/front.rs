@@ -80,7 +80,7 @@ impl Front {
         if matches!(state.greeting, Greeting::Legacy) {
             return ways.client(line);
         }
-        match line.into_message() {
+        match Incoming::of_line(line) {
             Err(line) => ways.client(line),
             Ok((Incoming::Response { id, response }, held)) => state.answered(&id, response, held, &mut ways),
             Ok((Incoming::Request { id, method, params }, held)) => {

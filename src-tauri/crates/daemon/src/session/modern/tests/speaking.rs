@@ -90,7 +90,7 @@ async fn progress_goes_by_the_token_of_the_request_that_waits() {
     assert_eq!(talk.core_hears()[0]["params"]["_meta"], json!({ "progressToken": 5 }));
     let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": 5, "progress": 1 } });
     talk.core_says(&progress);
-    assert_eq!(talk.client_hears(), [progress.clone()]);
+    assert_eq!(talk.client_hears(), std::slice::from_ref(&progress));
     talk.core_says(&elicitation("a"));
     let state = talk.client_hears()[0]["result"]["requestState"].as_str().unwrap().to_owned();
     talk.core_says(&progress);
