@@ -12,7 +12,7 @@ mod survey;
 pub use connect::{ClientChange, ConnectRequest, NotConnected, Unmoved};
 pub use survey::{ClientReport, ClientState, EntryReport, EntryUse};
 
-use ironcurtain_client_config::{Client, DocumentError, Found, Places};
+use ironcurtain_client_config::{DocumentError, FoundClient, KnownClient, Places};
 use ironcurtain_daemon::config::ConfigError;
 use ironcurtain_daemon::home::{Home, HomeError};
 use std::env;
@@ -91,7 +91,7 @@ pub enum ClientError {
     /// No entry of the client's starts our shim.
     #[error("{0} is not connected")]
     NotConnected(&'static str),
-    /// What was kept of the settings before cannot be read.
+    /// The record of the settings as they were cannot be read.
     #[error("`{file}` is damaged: {problem}")]
     Record {
         /// The file.
@@ -125,14 +125,19 @@ impl Clients {
     }
 
     /// The client that is meant, and the file of its settings.
-    fn find(&self, target: ClientTarget<'_>) -> Result<(&'static Client, Found), ClientError> {
-        let client = Client::named(target.id).ok_or_else(|| ClientError::Unknown(target.id.to_owned()))?;
+    fn find(&self, target: ClientTarget<'_>) -> Result<(&'static KnownClient, FoundClient), ClientError> {
+        let client =
+            KnownClient::named(target.id).ok_or_else(|| ClientError::Unknown(target.id.to_owned()))?;
         let found = match (target.project, client.project_file) {
             (None, _) => client.find(&self.places, has_program),
             (Some(_), None) => return Err(ClientError::NoProject(client.name)),
             (Some(project), Some(file)) => {
                 let file = project.join(file);
-                Some(if file.is_file() { Found::Configured(file) } else { Found::Installed(file) })
+                Some(if file.is_file() {
+                    FoundClient::Configured(file)
+                } else {
+                    FoundClient::Installed(file)
+                })
             }
         };
         let nowhere = || ClientError::Missing { client: client.name, file: PathBuf::new() };

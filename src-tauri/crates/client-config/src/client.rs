@@ -2,14 +2,14 @@
 
 use crate::document::{Document, DocumentError, Format, Place};
 use crate::edit::Edit;
-use crate::entry::{Entry, Launch, Shape};
+use crate::entry::{SettingsEntry, Shape, StartCommand};
 use crate::locations::{Location, Places};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// One agent client.
 #[derive(Debug)]
-pub struct Client {
+pub struct KnownClient {
     /// Its name on the command line.
     pub id: &'static str,
     /// Its name for people.
@@ -27,7 +27,7 @@ pub struct Client {
 
 /// A client as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum FoundClient {
     /// Its settings are there.
     Configured(PathBuf),
     /// Its folder or program is there, its settings are not: they would be this file.
@@ -36,7 +36,7 @@ pub enum Found {
     Missing(PathBuf),
 }
 
-impl Found {
+impl FoundClient {
     /// The file of its settings.
     #[must_use]
     pub fn file(&self) -> &Path {
@@ -46,46 +46,44 @@ impl Found {
     }
 }
 
-impl Client {
-    /// The client of this name.
-    #[must_use]
-    pub fn named(id: &str) -> Option<&'static Self> {
-        crate::CLIENTS.iter().find(|client| client.id == id)
-    }
-
+impl KnownClient {
     /// Looks for it. `has_program` says if a program is found on the path.
     #[must_use]
-    pub fn find(&self, places: &Places, has_program: impl Fn(&str) -> bool) -> Option<Found> {
+    pub fn find(&self, places: &Places, has_program: impl Fn(&str) -> bool) -> Option<FoundClient> {
         let files: Vec<PathBuf> = self.files.iter().filter_map(|file| file.path(places)).collect();
         if let Some(file) = files.iter().find(|file| file.is_file()) {
-            return Some(Found::Configured(file.clone()));
+            return Some(FoundClient::Configured(file.clone()));
         }
         // A folder that others use as well says nothing.
         let own = |file: &PathBuf| file.parent().is_some_and(|dir| dir.is_dir() && !is_shared(dir, places));
         if let Some(file) = files.iter().find(|file| own(file)) {
-            return Some(Found::Installed(file.clone()));
+            return Some(FoundClient::Installed(file.clone()));
         }
         let first = files.into_iter().next()?;
         let is_there = self.programs.iter().any(|program| has_program(program));
-        Some(if is_there { Found::Installed(first) } else { Found::Missing(first) })
+        Some(if is_there { FoundClient::Installed(first) } else { FoundClient::Missing(first) })
     }
 
     /// The entries of its settings, in their order. A missing text has none.
     ///
     /// # Errors
     /// [`DocumentError`], naming the line.
-    pub fn entries(&self, text: Option<&str>) -> Result<Vec<Entry>, DocumentError> {
+    pub fn entries(&self, text: Option<&str>) -> Result<Vec<SettingsEntry>, DocumentError> {
         let Some(text) = text else { return Ok(Vec::new()) };
         let entries = Document::parse(self.format, text)?.entries(self.place)?;
-        Ok(entries.into_iter().map(|(name, value)| Entry::of(name, value)).collect())
+        Ok(entries.into_iter().map(|(name, value)| SettingsEntry::of(name, value)).collect())
     }
 
     /// The text with these entries in it, in place of those of the same names.
     ///
     /// # Errors
     /// [`DocumentError`], naming the line.
-    pub fn with(&self, text: Option<&str>, launches: &[(&str, &Launch)]) -> Result<Edit, DocumentError> {
-        let value = |name: &str, launch: &Launch| {
+    pub fn with(
+        &self,
+        text: Option<&str>,
+        launches: &[(&str, &StartCommand)],
+    ) -> Result<Edit, DocumentError> {
+        let value = |name: &str, launch: &StartCommand| {
             let named = (self.place.is_list || self.shape == Shape::Goose).then_some(name);
             Some(self.shape.write(named, launch))
         };

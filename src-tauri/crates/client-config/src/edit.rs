@@ -29,7 +29,7 @@ impl Edit {
     #[must_use]
     pub fn diff(&self) -> String {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        TextDiff::from_lines(&text(&self.before), &text(&self.after))
+        TextDiff::from_lines(text(&self.before), text(&self.after))
             .unified_diff()
             .context_radius(AROUND)
             .to_string()

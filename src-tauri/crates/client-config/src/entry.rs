@@ -12,7 +12,7 @@ const GOOSE_SECONDS: u64 = 300;
 
 /// A program that is started for a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Launch {
+pub struct StartCommand {
     /// The program.
     pub command: String,
     /// Its arguments.
@@ -23,13 +23,13 @@ pub struct Launch {
 
 /// One entry, as it is in a client's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct SettingsEntry {
     /// Its name.
     pub name: String,
     /// Its whole value.
     pub value: Value,
     /// The program that it starts, if it starts one.
-    pub launch: Option<Launch>,
+    pub launch: Option<StartCommand>,
     /// The address that it connects to, if it does.
     pub url: Option<String>,
     /// The client does not use it.
@@ -53,7 +53,7 @@ pub enum Shape {
     Copilot,
 }
 
-impl Launch {
+impl StartCommand {
     /// Our shim, for one server or, without one, for all.
     #[must_use]
     pub fn of_shim(shim: &Path, server: Option<&str>) -> Self {
@@ -75,7 +75,7 @@ impl Launch {
     }
 }
 
-impl Entry {
+impl SettingsEntry {
     /// Takes every shape, since people write what another client takes.
     pub(crate) fn of(name: String, value: Value) -> Self {
         let text = |keys: &[&str]| keys.iter().find_map(|key| value.get(key)?.as_str());
@@ -87,7 +87,7 @@ impl Entry {
     }
 }
 
-fn launch(value: &Value) -> Option<Launch> {
+fn launch(value: &Value) -> Option<StartCommand> {
     let mut words = match value.get("command").or_else(|| value.get("cmd"))? {
         Value::Array(words) => words.iter().map(as_text).collect::<Option<Vec<_>>>()?,
         Value::String(command) => vec![command.clone()],
@@ -107,7 +107,7 @@ fn launch(value: &Value) -> Option<Launch> {
     }
     let env = ["env", "envs", "environment"].iter().find_map(|key| value.get(key)?.as_object());
     let env = env.into_iter().flatten().map(|(key, value)| Some((key.clone(), as_text(value)?)));
-    Some(Launch { command, args, env: env.collect::<Option<_>>()? })
+    Some(StartCommand { command, args, env: env.collect::<Option<_>>()? })
 }
 
 fn as_text(value: &Value) -> Option<String> {
@@ -121,8 +121,8 @@ fn as_text(value: &Value) -> Option<String> {
 
 impl Shape {
     /// The fields of an entry, in the order in which they are written; `name` is among them where it is no key.
-    pub(crate) fn write(self, name: Option<&str>, launch: &Launch) -> Value {
-        let Launch { command, args, env } = launch;
+    pub(crate) fn write(self, name: Option<&str>, launch: &StartCommand) -> Value {
+        let StartCommand { command, args, env } = launch;
         let mut fields: Vec<(&str, Value)> = match self {
             Self::Plain => vec![("command", json!(command)), ("args", json!(args))],
             Self::Typed => vec![("type", json!("stdio")), ("command", json!(command)), ("args", json!(args))],

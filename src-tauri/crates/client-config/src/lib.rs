@@ -12,9 +12,9 @@ mod entry;
 mod locations;
 mod table;
 
-pub use client::{Client, Found};
+pub use client::{FoundClient, KnownClient};
 pub use document::DocumentError;
 pub use edit::Edit;
-pub use entry::{Entry, Launch, Shape};
+pub use entry::{SettingsEntry, Shape, StartCommand};
 pub use locations::Places;
 pub use table::CLIENTS;

@@ -5,6 +5,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// The variables by which clients have their settings moved.
+const MOVED_BY: [&str; 3] = ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"];
+
 /// The folders that places are relative to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
@@ -57,11 +60,7 @@ impl Places {
         } else {
             (xdg.clone(), xdg)
         };
-        let moved =
-            crate::CLIENTS.iter().flat_map(|client| client.files).filter_map(|file| match file.base {
-                Base::Variable(name) => Some((name.to_owned(), set(name)?)),
-                Base::Home | Base::Config | Base::Xdg => None,
-            });
+        let moved = MOVED_BY.iter().filter_map(|name| Some(((*name).to_owned(), set(name)?)));
         Self { home: home.to_path_buf(), config, xdg, variables: moved.collect() }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! - Sources: each client's documentation of its MCP settings, as of 2026.
 
-use crate::client::Client;
+use crate::client::KnownClient;
 use crate::document::{Format, Place};
 use crate::entry::Shape;
 use crate::locations::Base::{Config, Home, Variable, Xdg};
@@ -11,8 +11,8 @@ use crate::locations::at;
 const SERVERS: Place = Place { keys: &["mcpServers"], is_list: false };
 
 /// The clients, in the order in which they are shown.
-pub const CLIENTS: &[Client] = &[
-    Client {
+pub const CLIENTS: &[KnownClient] = &[
+    KnownClient {
         id: "claude-desktop",
         name: "Claude Desktop",
         files: &[
@@ -25,7 +25,7 @@ pub const CLIENTS: &[Client] = &[
         place: SERVERS,
         shape: Shape::Plain,
     },
-    Client {
+    KnownClient {
         id: "claude-code",
         name: "Claude Code",
         files: &[at(Variable("CLAUDE_CONFIG_DIR"), ".claude.json"), at(Home, ".claude.json")],
@@ -35,7 +35,7 @@ pub const CLIENTS: &[Client] = &[
         place: SERVERS,
         shape: Shape::Typed,
     },
-    Client {
+    KnownClient {
         id: "cursor",
         name: "Cursor",
         files: &[at(Home, ".cursor/mcp.json")],
@@ -45,7 +45,7 @@ pub const CLIENTS: &[Client] = &[
         place: SERVERS,
         shape: Shape::Plain,
     },
-    Client {
+    KnownClient {
         id: "vscode",
         name: "VS Code",
         files: &[at(Config, "Code/User/mcp.json")],
@@ -55,7 +55,7 @@ pub const CLIENTS: &[Client] = &[
         place: Place { keys: &["servers"], is_list: false },
         shape: Shape::Typed,
     },
-    Client {
+    KnownClient {
         id: "vscode-insiders",
         name: "VS Code Insiders",
         files: &[at(Config, "Code - Insiders/User/mcp.json")],
@@ -65,7 +65,7 @@ pub const CLIENTS: &[Client] = &[
         place: Place { keys: &["servers"], is_list: false },
         shape: Shape::Typed,
     },
-    Client {
+    KnownClient {
         id: "windsurf",
         name: "Windsurf",
         files: &[at(Home, ".codeium/windsurf/mcp_config.json")],
@@ -75,7 +75,7 @@ pub const CLIENTS: &[Client] = &[
         place: SERVERS,
         shape: Shape::Plain,
     },
-    Client {
+    KnownClient {
         id: "zed",
         name: "Zed",
         files: &[at(Xdg, "zed/settings.json")],
@@ -85,7 +85,7 @@ pub const CLIENTS: &[Client] = &[
         place: Place { keys: &["context_servers"], is_list: false },
         shape: Shape::Zed,
     },
-    Client {
+    KnownClient {
         id: "codex",
         name: "Codex",
         files: &[at(Variable("CODEX_HOME"), "config.toml"), at(Home, ".codex/config.toml")],
@@ -95,7 +95,7 @@ pub const CLIENTS: &[Client] = &[
         place: Place { keys: &["mcp_servers"], is_list: false },
         shape: Shape::Plain,
     },
-    Client {
+    KnownClient {
         id: "goose",
         name: "Goose",
         files: &[at(Xdg, if cfg!(windows) { "Block/goose/config/config.yaml" } else { "goose/config.yaml" })],
@@ -105,7 +105,7 @@ pub const CLIENTS: &[Client] = &[
         place: Place { keys: &["extensions"], is_list: false },
         shape: Shape::Goose,
     },
-    Client {
+    KnownClient {
         id: "lm-studio",
         name: "LM Studio",
         files: &[at(Home, ".lmstudio/mcp.json")],
@@ -115,7 +115,7 @@ pub const CLIENTS: &[Client] = &[
         place: SERVERS,
         shape: Shape::Plain,
     },
-    Client {
+    KnownClient {
         id: "gemini",
         name: "Gemini CLI",
         files: &[at(Home, ".gemini/settings.json")],
@@ -125,7 +125,7 @@ pub const CLIENTS: &[Client] = &[
         place: SERVERS,
         shape: Shape::Plain,
     },
-    Client {
+    KnownClient {
         id: "cline",
         name: "Cline",
         files: &[at(
@@ -138,7 +138,7 @@ pub const CLIENTS: &[Client] = &[
         place: SERVERS,
         shape: Shape::Plain,
     },
-    Client {
+    KnownClient {
         id: "continue",
         name: "Continue",
         files: &[at(Home, ".continue/config.yaml")],
@@ -148,7 +148,7 @@ pub const CLIENTS: &[Client] = &[
         place: Place { keys: &["mcpServers"], is_list: true },
         shape: Shape::Plain,
     },
-    Client {
+    KnownClient {
         id: "opencode",
         name: "OpenCode",
         files: &[at(Xdg, "opencode/opencode.json"), at(Xdg, "opencode/opencode.jsonc")],
@@ -158,7 +158,7 @@ pub const CLIENTS: &[Client] = &[
         place: Place { keys: &["mcp"], is_list: false },
         shape: Shape::OpenCode,
     },
-    Client {
+    KnownClient {
         id: "copilot",
         name: "Copilot CLI",
         files: &[at(Variable("COPILOT_HOME"), "mcp-config.json"), at(Home, ".copilot/mcp-config.json")],
@@ -168,7 +168,7 @@ pub const CLIENTS: &[Client] = &[
         place: SERVERS,
         shape: Shape::Copilot,
     },
-    Client {
+    KnownClient {
         id: "kiro",
         name: "Kiro",
         files: &[at(Home, ".kiro/settings/mcp.json")],
@@ -178,7 +178,7 @@ pub const CLIENTS: &[Client] = &[
         place: SERVERS,
         shape: Shape::Plain,
     },
-    Client {
+    KnownClient {
         id: "crush",
         name: "Crush",
         files: &[at(Xdg, "crush/crush.json")],
@@ -189,3 +189,11 @@ pub const CLIENTS: &[Client] = &[
         shape: Shape::Typed,
     },
 ];
+
+impl KnownClient {
+    /// The client of this name.
+    #[must_use]
+    pub fn named(id: &str) -> Option<&'static Self> {
+        CLIENTS.iter().find(|client| client.id == id)
+    }
+}

@@ -1,6 +1,7 @@
 //! Every client's settings: made, added to, changed, given back.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
-use ironcurtain_client_config::{CLIENTS, Client, Edit, Found, Launch, Places};
+use ironcurtain_client_config::{CLIENTS, Edit, FoundClient, KnownClient, Places, StartCommand};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -11,12 +12,12 @@ fn after(edit: &Edit) -> &str {
     edit.after.as_deref().unwrap()
 }
 
-fn launch() -> Launch {
-    Launch::of_shim(Path::new(SHIM), Some("files"))
+fn launch() -> StartCommand {
+    StartCommand::of_shim(Path::new(SHIM), Some("files"))
 }
 
 /// The text that is kept for a client and an operation; written anew with `UPDATE_GOLDEN=1`.
-fn golden(client: &Client, operation: &str, text: &str) {
+fn golden(client: &KnownClient, operation: &str, text: &str) {
     let path =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{}.{operation}", client.id));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -28,7 +29,7 @@ fn golden(client: &Client, operation: &str, text: &str) {
 }
 
 /// Settings as a person has them: comments, other keys, another server.
-fn lived_in(client: &Client) -> String {
+fn lived_in(client: &KnownClient) -> String {
     let file = format!("{}.before", client.id);
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
@@ -79,7 +80,7 @@ fn an_entry_is_replaced_and_put_back() {
             ("npx", &["-y".to_owned(), "notes-mcp@1.2.3".to_owned()][..])
         );
         assert_eq!(started.env.get("NOTES_TOKEN").map(String::as_str), Some("t0ken"), "{}", client.id);
-        let shim = Launch::of_shim(Path::new(SHIM), Some("notes"));
+        let shim = StartCommand::of_shim(Path::new(SHIM), Some("notes"));
         let edit = client.with(Some(&before), &[("notes", &shim)]).unwrap();
         golden(client, "moved", after(&edit));
         let back = client.changed(Some(after(&edit)), &[("notes", Some(old.value.clone()))]).unwrap();
@@ -90,7 +91,7 @@ fn an_entry_is_replaced_and_put_back() {
 
 #[test]
 fn what_cannot_be_read_is_refused_with_its_line() {
-    let named = |id: &str| Client::named(id).unwrap();
+    let named = |id: &str| KnownClient::named(id).unwrap();
     for (id, text, problem) in [
         ("cursor", "{\n  \"mcpServers\": {\n    oops\n", "line 3"),
         ("cursor", "[]", "must hold one JSON object"),
@@ -114,25 +115,25 @@ fn what_cannot_be_read_is_refused_with_its_line() {
 fn a_client_is_found_by_its_file_its_folder_or_its_program() {
     let home = tempfile::tempdir().unwrap();
     let places = Places::of(home.path(), |_| None);
-    let cursor = Client::named("cursor").unwrap();
+    let cursor = KnownClient::named("cursor").unwrap();
     let file = home.path().join(".cursor/mcp.json");
-    assert_eq!(cursor.find(&places, |_| false), Some(Found::Missing(file.clone())));
-    assert_eq!(cursor.find(&places, |name| name == "cursor"), Some(Found::Installed(file.clone())));
+    assert_eq!(cursor.find(&places, |_| false), Some(FoundClient::Missing(file.clone())));
+    assert_eq!(cursor.find(&places, |name| name == "cursor"), Some(FoundClient::Installed(file.clone())));
     std::fs::create_dir(home.path().join(".cursor")).unwrap();
-    assert_eq!(cursor.find(&places, |_| false), Some(Found::Installed(file.clone())));
+    assert_eq!(cursor.find(&places, |_| false), Some(FoundClient::Installed(file.clone())));
     std::fs::write(&file, "{}").unwrap();
-    assert_eq!(cursor.find(&places, |_| false), Some(Found::Configured(file)));
+    assert_eq!(cursor.find(&places, |_| false), Some(FoundClient::Configured(file)));
     // The home directory is no sign of Claude Code.
-    let code = Client::named("claude-code").unwrap();
-    assert_eq!(code.find(&places, |_| false), Some(Found::Missing(home.path().join(".claude.json"))));
+    let code = KnownClient::named("claude-code").unwrap();
+    assert_eq!(code.find(&places, |_| false), Some(FoundClient::Missing(home.path().join(".claude.json"))));
     let moved = Places::of(home.path(), |name| (name == "CODEX_HOME").then(|| home.path().join("cx")));
-    let codex = Client::named("codex").unwrap();
-    assert_eq!(codex.find(&moved, |_| false), Some(Found::Missing(home.path().join("cx/config.toml"))));
+    let codex = KnownClient::named("codex").unwrap();
+    assert_eq!(codex.find(&moved, |_| false), Some(FoundClient::Missing(home.path().join("cx/config.toml"))));
 }
 
 #[test]
 fn entries_are_understood_in_every_shape_that_people_write() {
-    let cursor = Client::named("cursor").unwrap();
+    let cursor = KnownClient::named("cursor").unwrap();
     let text = json!({ "mcpServers": {
         "remote": { "url": "https://mcp.example/sse", "headers": {} },
         "off": { "command": "a", "disabled": true },
@@ -176,7 +177,7 @@ fn layout() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn what_is_connected_and_disconnected_is_as_it_was(text in layout()) {
-        let cursor = Client::named("cursor").unwrap();
+        let cursor = KnownClient::named("cursor").unwrap();
         let name = "Files of mine";
         let edit = cursor.with(Some(&text), &[(name, &launch())]).unwrap();
         let back = cursor.changed(Some(after(&edit)), &[(name, None)]).unwrap();

@@ -4,7 +4,7 @@ use super::record::Record;
 use super::survey::{command_line, entries};
 use super::{ClientError, ClientTarget, Clients};
 use crate::json_edit;
-use ironcurtain_client_config::{Client, Edit, Entry, Found, Launch};
+use ironcurtain_client_config::{Edit, FoundClient, KnownClient, SettingsEntry, StartCommand};
 use ironcurtain_daemon::atomic_file;
 use ironcurtain_daemon::config::{Servers, read};
 use serde_json::{Value, json};
@@ -98,11 +98,11 @@ impl Clients {
     ) -> Result<ClientChange, ClientError> {
         let (client, found) = self.find(target)?;
         let file = match found {
-            Found::Configured(file) | Found::Installed(file) => file,
-            Found::Missing(file) => return Err(ClientError::Missing { client: client.name, file }),
+            FoundClient::Configured(file) | FoundClient::Installed(file) => file,
+            FoundClient::Missing(file) => return Err(ClientError::Missing { client: client.name, file }),
         };
         let there = entries(client, &file)?;
-        let is_ours = |entry: &Entry| entry.launch.as_ref().is_some_and(Launch::is_shim);
+        let is_ours = |entry: &SettingsEntry| entry.launch.as_ref().is_some_and(StartCommand::is_shim);
         let at = |name: &str| there.iter().find(|entry| entry.name == name);
         let servers = Servers::load(&self.home)?;
         let (mut moved, mut left) = (None, Vec::new());
@@ -128,7 +128,7 @@ impl Clients {
         for (name, server) in wanted {
             let other = at(&name).filter(|entry| !is_ours(entry) && moved.is_none());
             match (other, request) {
-                (None, _) => launches.push((name, Launch::of_shim(&self.shim, server.as_deref()))),
+                (None, _) => launches.push((name, StartCommand::of_shim(&self.shim, server.as_deref()))),
                 (Some(other), ConnectRequest::Each) => {
                     left.push(Unmoved { name, why: NotConnected::Bypassing(starts(other)) });
                 }
@@ -138,7 +138,7 @@ impl Clients {
             }
         }
         let text = read(&file)?;
-        let named: Vec<(&str, &Launch)> =
+        let named: Vec<(&str, &StartCommand)> =
             launches.iter().map(|(name, launch)| (name.as_str(), launch)).collect();
         let edit = client
             .with(text.as_deref(), &named)
@@ -173,11 +173,11 @@ impl Clients {
     ) -> Result<ClientChange, ClientError> {
         let (client, found) = self.find(target)?;
         let file = found.file().to_path_buf();
-        let ours: Vec<Entry> = entries(client, &file)?
+        let ours: Vec<SettingsEntry> = entries(client, &file)?
             .into_iter()
-            .filter(|entry| entry.launch.as_ref().is_some_and(Launch::is_shim))
+            .filter(|entry| entry.launch.as_ref().is_some_and(StartCommand::is_shim))
             .collect();
-        let is_meant = |entry: &&Entry| server.is_none_or(|server| entry.name == server);
+        let is_meant = |entry: &&SettingsEntry| server.is_none_or(|server| entry.name == server);
         let names: Vec<String> = ours.iter().filter(is_meant).map(|entry| entry.name.clone()).collect();
         if names.is_empty() {
             return Err(ClientError::NotConnected(client.name));
@@ -228,7 +228,7 @@ impl Clients {
     }
 
     /// The servers of ours that entries of a client become.
-    fn moving<'a>(&self, entries: impl Iterator<Item = &'a Entry>) -> Result<Moved, ClientError> {
+    fn moving<'a>(&self, entries: impl Iterator<Item = &'a SettingsEntry>) -> Result<Moved, ClientError> {
         let file = self.home.config.join("mcp-servers.json");
         let before = read(&file)?;
         let mut text = before.clone().unwrap_or_else(|| Servers::DEFAULT.to_owned());
@@ -254,7 +254,7 @@ impl Clients {
 }
 
 /// The entry of ours for a client's; none where there is the same already.
-fn movable(entry: &Entry, there: &Servers) -> Result<Option<Value>, NotConnected> {
+fn movable(entry: &SettingsEntry, there: &Servers) -> Result<Option<Value>, NotConnected> {
     let Some(launch) = &entry.launch else {
         return Err(entry.url.clone().map_or(NotConnected::Unknown, NotConnected::Remote));
     };
@@ -275,14 +275,14 @@ fn movable(entry: &Entry, there: &Servers) -> Result<Option<Value>, NotConnected
     }
 }
 
-fn starts(entry: &Entry) -> String {
+fn starts(entry: &SettingsEntry) -> String {
     let command = entry.launch.as_ref().map(command_line);
     command.or_else(|| entry.url.clone()).unwrap_or_else(|| entry.value.to_string())
 }
 
 /// Each entry as it was, or gone.
 fn restored(
-    client: &Client,
+    client: &KnownClient,
     file: &Path,
     text: Option<&str>,
     names: &[String],

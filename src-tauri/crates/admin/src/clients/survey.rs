@@ -1,7 +1,7 @@
 //! The clients as they are: which are there, and what each starts.
 
 use super::{ClientError, ClientTarget, Clients};
-use ironcurtain_client_config::{CLIENTS, Client, Entry, Found, Launch};
+use ironcurtain_client_config::{CLIENTS, FoundClient, KnownClient, SettingsEntry, StartCommand};
 use ironcurtain_daemon::config::read;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ impl Clients {
     /// All clients of the table, those that are not there among them.
     #[must_use]
     pub fn survey(&self) -> Vec<ClientReport> {
-        let found = |client: &'static Client| {
+        let found = |client: &'static KnownClient| {
             let target = ClientTarget { id: client.id, project: None };
             self.find(target).ok().map(|(client, found)| self.report(client, &found))
         };
@@ -104,7 +104,7 @@ impl Clients {
         Ok(self.report(client, &found))
     }
 
-    fn report(&self, client: &'static Client, found: &Found) -> ClientReport {
+    fn report(&self, client: &'static KnownClient, found: &FoundClient) -> ClientReport {
         let file = found.file();
         let (entries, problem) = match entries(client, file) {
             Ok(entries) => (entries, None),
@@ -116,13 +116,13 @@ impl Clients {
             .collect();
         let state = match found {
             _ if problem.is_some() => ClientState::Unreadable,
-            Found::Missing(_) => ClientState::Missing,
-            Found::Configured(_) | Found::Installed(_) => state(&entries),
+            FoundClient::Missing(_) => ClientState::Missing,
+            FoundClient::Configured(_) | FoundClient::Installed(_) => state(&entries),
         };
         ClientReport { id: client.id, name: client.name, file: file.to_path_buf(), state, entries, problem }
     }
 
-    fn way(&self, entry: &Entry) -> EntryUse {
+    fn way(&self, entry: &SettingsEntry) -> EntryUse {
         match (&entry.launch, &entry.url) {
             _ if entry.is_disabled => EntryUse::Disabled,
             (Some(launch), _) if launch.is_shim() => {
@@ -140,7 +140,7 @@ impl Clients {
 }
 
 /// The entries of a client's settings.
-pub(super) fn entries(client: &Client, file: &Path) -> Result<Vec<Entry>, ClientError> {
+pub(super) fn entries(client: &KnownClient, file: &Path) -> Result<Vec<SettingsEntry>, ClientError> {
     let text = read(file)?;
     client
         .entries(text.as_deref())
@@ -148,7 +148,7 @@ pub(super) fn entries(client: &Client, file: &Path) -> Result<Vec<Entry>, Client
 }
 
 /// The words of a command, for people.
-pub(super) fn command_line(launch: &Launch) -> String {
+pub(super) fn command_line(launch: &StartCommand) -> String {
     let words = std::iter::once(&launch.command).chain(&launch.args);
     words.map(String::as_str).collect::<Vec<_>>().join(" ")
 }

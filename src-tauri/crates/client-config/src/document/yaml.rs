@@ -3,7 +3,7 @@
 use super::{DocumentError, Place};
 use serde_json::{Map, Value, json};
 use std::str::FromStr;
-use yaml_edit::{MappingBuilder, ScalarType, ScalarValue, SequenceBuilder, YamlFile, YamlValue};
+use yaml_edit::{MappingBuilder, ScalarType, ScalarValue, SequenceBuilder, YamlError, YamlFile, YamlValue};
 
 pub(crate) struct Document {
     file: YamlFile,
@@ -13,10 +13,7 @@ impl Document {
     pub(crate) fn parse(text: &str) -> Result<Self, DocumentError> {
         let syntax = |line, problem: String| DocumentError::Syntax { line, problem };
         let file = YamlFile::from_str(text).map_err(|problem| {
-            let line = match &problem {
-                yaml_edit::YamlError::Parse { line, .. } => line.unwrap_or(1),
-                _ => 1,
-            };
+            let line = if let YamlError::Parse { line, .. } = &problem { line.unwrap_or(1) } else { 1 };
             syntax(line, problem.to_string())
         })?;
         let mut documents = file.documents();
@@ -42,7 +39,12 @@ impl Document {
                 let named = |item: Value| Some((item.get("name")?.as_str()?.to_owned(), item));
                 items.into_iter().map(|item| named(item).ok_or_else(no_entries)).collect()
             }
-            _ => Err(no_entries()),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => Err(no_entries()),
         }
     }
 
