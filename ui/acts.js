@@ -1,72 +1,134 @@
-// Buttons that take away or keep, and what they say while they do.
-// A grant is "taken back" only after the app has answered that it is gone everywhere.
+// Buttons that change something: what they say before, meanwhile and afterwards.
+//
+// - "Done" is said only after the app has answered that it is done.
+// - Whatever takes away much, or gives, first says in a sentence what it will do, and asks for a second press.
 
 import * as backend from "./backend.js";
-import { el, say } from "./dom.js";
+import { html, nothing } from "./html.js";
+import * as parts from "./parts.js";
+import { focusOn, redraw, say } from "./state.js";
 
-/** What became of each id, so that a redraw in between does not lose it. */
+/**
+ * @typedef {object} Act
+ * @property {string} key
+ * @property {string} ready The words on the button.
+ * @property {string} going
+ * @property {string} done
+ * @property {string} failed
+ * @property {string} [label] The button's name, where its words alone do not say what of.
+ * @property {string} [says] What it will do: asked before it is done.
+ * @property {string} [yes] The words of the second press, where they differ.
+ * @property {string} [kind]
+ * @property {boolean} [off]
+ * @property {boolean} [again] It can be done again.
+ * @property {() => Promise<unknown>} act
+ */
+
+/** @type {Map<string, { at: "ready" | "sure" | "going" | "done", problem?: string }>} */
 const states = new Map();
 
-export function takeBackButton(grant, path, redraw) {
-  return actButton({
-    key: `take-back:${grant}`,
-    words: ["Take back", "Taking back\u2026", "Taken back", "Not taken back"],
-    label: `Take back ${path}`,
-    act: () => backend.takeBack(grant),
-    redraw,
-  });
+/**
+ * A button with everything it says.
+ * @param {Act} act
+ */
+export function actButton(act) {
+  const { key, ready, going, done, failed, label, says, kind, off } = act;
+  const found = states.get(key) ?? { at: "ready" };
+  if (found.at === "done" && !act.again) return html`<span class="badge allow" data-key=${key}>${done}</span>`;
+  if (found.at === "sure" && says) return sure(act, says);
+  const busy = found.at === "going";
+  const press = says ? () => begin(key) : () => run(act);
+  return html`
+    ${parts.button(key, busy ? going : ready, press, { label, kind, off: busy || off })}
+    ${found.problem ? html`<span class="small bad" role="alert">${failed}: ${found.problem}</span>` : nothing}`;
 }
 
-export function endSessionButton(session, name, redraw) {
-  return actButton({
-    key: `end:${session}`,
-    words: ["End session", "Ending\u2026", "Ended", "Not ended"],
-    label: `End the session of ${name}`,
-    act: () => backend.endSession(session),
-    redraw,
-  });
+/** @param {string} key */
+function begin(key) {
+  states.set(key, { at: "sure" });
+  focusOn(`${key}:no`);
 }
 
-export function keepButton(session, file, redraw) {
-  return actButton({
-    key: `keep:${session}:${file.path}`,
-    words: ["Keep", "Keeping\u2026", "Kept", "Not kept"],
-    label: `Keep ${file.shown}`,
-    act: () => backend.decideLeft(session, file.path, "keep"),
-    redraw,
-  });
-}
-
-export function quarantineButton(session, file, redraw) {
-  return actButton({
-    key: `quarantine:${session}:${file.path}`,
-    words: ["Quarantine", "Moving\u2026", "In quarantine", "Not moved"],
-    label: `Quarantine ${file.shown}`,
-    act: () => backend.decideLeft(session, file.path, "quarantine"),
-    redraw,
-  });
-}
-
-function actButton({ key, words, label, act, redraw }) {
-  const [ready, going, done, failed] = words;
-  const state = states.get(key) ?? { at: "ready" };
-  const press = async () => {
-    states.set(key, { at: "going" });
-    redraw();
-    try {
-      await act();
-      states.set(key, { at: "done" });
-      say(`${done}: ${label}`);
-    } catch (failure) {
-      states.set(key, { at: "ready", problem: backend.sentence(failure) });
-      say(`${failed}: ${label}`);
-    }
-    redraw();
+/**
+ * The sentence, and the two ways on. Leaving it has the focus.
+ * @param {Act} act
+ * @param {string} says
+ */
+function sure(act, says) {
+  const leave = () => {
+    states.delete(act.key);
+    focusOn(act.key);
   };
-  if (state.at === "done") return el("span", { class: "badge allow", "data-key": key }, done);
-  const busy = state.at === "going";
-  return [
-    el("button", { type: "button", "data-key": key, "aria-label": label, disabled: busy, onclick: press }, busy ? going : ready),
-    state.problem && el("span", { class: "small bad", role: "alert" }, `${failed}: ${state.problem}`),
-  ];
+  const escape = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && leave();
+  return html`
+    <div class="sure" role="group" aria-label=${says} @keydown=${escape}>
+      <p>${says}</p>
+      <div class="both">
+        ${parts.button(`${act.key}:no`, "Leave it", leave)}
+        ${parts.button(`${act.key}:yes`, act.yes ?? act.ready, () => run(act), { kind: act.kind ?? "main" })}
+      </div>
+    </div>`;
 }
+
+/** @param {Act} act */
+async function run({ key, act, done, failed, label, ready }) {
+  states.set(key, { at: "going" });
+  redraw();
+  const what = label ?? ready;
+  try {
+    await act();
+    states.set(key, { at: "done" });
+    say(`${done}: ${what}`);
+  } catch (failure) {
+    states.set(key, { at: "ready", problem: backend.sentence(failure) });
+    say(`${failed}: ${what}`);
+  }
+  redraw();
+}
+
+/**
+ * Forgets what became of an act, so that it can be done anew.
+ * @param {string} key
+ */
+export const forget = (key) => states.delete(key);
+
+/**
+ * @param {import("./types.js").Session} session
+ */
+export const endSession = (session) =>
+  actButton({
+    key: `end:${session.id}`,
+    ready: "End session",
+    going: "Ending\u2026",
+    done: "Ended",
+    failed: "Not ended",
+    label: `End session of ${session.client.name} with ${session.server}`,
+    act: () => backend.endSession(session.id),
+  });
+
+/**
+ * Keep and Quarantine of a file that a session left.
+ * @param {string} session
+ * @param {import("./types.js").LeftFile} file
+ */
+export const decideLeft = (session, file) => html`
+  <div class="both">
+    ${actButton({
+      key: `keep:${session}:${file.path}`,
+      ready: "Keep",
+      going: "Keeping\u2026",
+      done: "Kept",
+      failed: "Not kept",
+      label: `Keep ${file.shown}`,
+      act: () => backend.decideLeft(session, file.path, "keep"),
+    })}
+    ${actButton({
+      key: `quarantine:${session}:${file.path}`,
+      ready: "Quarantine",
+      going: "Moving\u2026",
+      done: "In quarantine",
+      failed: "Not moved",
+      label: `Quarantine ${file.shown}`,
+      act: () => backend.decideLeft(session, file.path, "quarantine"),
+    })}
+  </div>`;

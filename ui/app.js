@@ -1,93 +1,124 @@
 // Draws the page that is chosen, and draws it again when something changed.
 
 import * as backend from "./backend.js";
-import { el, replace } from "./dom.js";
-import { freshen } from "./parts.js";
+import { html, nothing, render } from "./html.js";
 import { activity } from "./pages/activity.js";
+import { clients } from "./pages/clients.js";
 import { granted } from "./pages/granted.js";
 import { home } from "./pages/home.js";
+import { rules } from "./pages/rules.js";
+import { servers } from "./pages/servers.js";
 import { sessions } from "./pages/sessions.js";
 import { settings } from "./pages/settings.js";
-import { count } from "./words.js";
+import { drawWith, redraw, state } from "./state.js";
+import { stateLine } from "./truth.js";
 
-const PAGES = [
-  ["home", "Home", home, () => 0],
-  ["sessions", "Sessions", sessions, (snapshot) => snapshot.sessions.length],
-  ["granted", "What you granted", granted, (snapshot) => snapshot.grants.length],
-  ["activity", "Activity", activity, () => 0],
-  ["settings", "Settings", settings, () => 0],
-];
+/**
+ * @typedef {object} Page
+ * @property {string} id
+ * @property {string} name
+ * @property {(snapshot: import("./types.js").Snapshot) => number} [count] The number beside its name.
+ * @property {() => Promise<void>} [load] Asks for what it shows beside the snapshot.
+ * @property {boolean} [follows] It is loaded again at every change.
+ * @property {(snapshot: import("./types.js").Snapshot) => unknown} view
+ */
 
-const page = document.getElementById("page");
-let known = null;
+/** @type {Page[]} */
+const PAGES = [home, sessions, granted, rules, servers, clients, activity, settings];
+
+/** Words of time on the page grow old. */
+const FRESHEN_MS = 30_000;
+
+const page = element("page");
+const links = element("nav");
+const line = element("state");
 let asking = false;
 let again = false;
 
+/**
+ * An element of the static page.
+ * @param {string} id
+ */
+function element(id) {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`index.html has no #${id}`);
+  return found;
+}
+
+const chosen = () => PAGES.find(({ id }) => `#${id}` === location.hash) ?? home;
+
 /** One question to the app at a time; a change in between asks once more. */
 async function refresh() {
-  if (asking) {
-    again = true;
-    return;
-  }
+  again = asking;
+  if (asking) return;
   asking = true;
   try {
     do {
       again = false;
-      const [snapshot, entries] = await Promise.all([backend.snapshot(), backend.activity()]);
-      known = { snapshot, activity: entries };
+      state.snapshot = await backend.snapshot();
+      document.documentElement.dataset.theme = state.snapshot.appearance;
+      state.failure = null;
+      if (chosen().follows) await load();
+      redraw();
     } while (again);
-    draw();
   } catch (failure) {
-    known = null;
-    trouble(failure);
+    state.failure = failure;
+    redraw();
   } finally {
     asking = false;
   }
 }
 
+async function load() {
+  await chosen().load?.();
+  redraw();
+}
+
 function draw() {
-  if (known === null) return;
-  const chosen = PAGES.find(([id]) => `#${id}` === location.hash) ?? PAGES[0];
-  drawNav(chosen[0]);
-  replace(page, chosen[2]({ ...known, redraw: draw }).flat(Infinity).filter(Boolean));
+  const { snapshot, failure } = state;
+  if (failure !== null || snapshot === null) {
+    if (failure !== null) unreachable(failure);
+    return;
+  }
+  render(PAGES.map((one) => link(one, snapshot)), links);
+  const words = stateLine(snapshot);
+  if (line.textContent !== words) line.textContent = words;
+  render(html`<div class="page" id="page-${chosen().id}">${chosen().view(snapshot)}</div>`, page);
+  const control = state.focus && page.querySelector(`[data-key="${CSS.escape(state.focus)}"]`);
+  if (control instanceof HTMLElement) control.focus();
+  state.focus = "";
 }
 
-function drawNav(current) {
-  const { snapshot } = known;
-  const links = PAGES.map(([id, name, , number]) => {
-    const n = number(snapshot);
-    return el(
-      "li",
-      {},
-      el("a", { href: `#${id}`, "data-key": `nav:${id}`, "aria-current": id === current && "page" }, name, n > 0 && el("span", { class: "count" }, String(n))),
-    );
-  });
-  replace(document.getElementById("nav"), links);
-  const state = document.getElementById("state");
-  const text = stateWords(snapshot);
-  if (state.textContent !== text) state.textContent = text;
+/**
+ * @param {Page} one
+ * @param {import("./types.js").Snapshot} snapshot
+ */
+function link(one, snapshot) {
+  const n = one.count?.(snapshot) ?? 0;
+  const current = one === chosen() ? "page" : nothing;
+  return html`<li><a href="#${one.id}" data-key="nav:${one.id}" aria-current=${current}>${one.name}${n > 0 ? html` <span class="count">${n}</span>` : nothing}</a></li>`;
 }
 
-function stateWords({ status, waiting }) {
-  if (status.protection === "degraded") return "\u26a0 Something is wrong";
-  if (waiting.length > 0) return `? ${count(waiting.length, "question")} waiting`;
-  return "\u2713 Protecting";
+/** @param {unknown} failure */
+function unreachable(failure) {
+  line.textContent = "\u26a0 Not connected";
+  render(
+    html`
+      <h1>IronCurtain cannot be reached</h1>
+      <p role="alert">What runs and what is granted is not known here until it answers. Quit it from the tray and start it anew.</p>
+      <p class="quiet">${backend.sentence(failure)}</p>`,
+    page,
+  );
 }
 
-function trouble(failure) {
-  document.getElementById("state").textContent = "\u26a0 Not connected";
-  replace(page, [
-    el("h1", {}, "IronCurtain cannot be reached"),
-    el("p", { role: "alert" }, "Agents are denied until it runs again. Quit it from the tray and start it anew."),
-    el("p", { class: "quiet" }, backend.sentence(failure)),
-  ]);
-}
-
-window.addEventListener("hashchange", () => {
-  draw();
+drawWith(draw);
+addEventListener("hashchange", () => {
+  redraw();
   page.scrollTop = 0;
   page.focus({ preventScroll: true });
+  void load();
 });
-setInterval(freshen, 1000);
+setInterval(redraw, FRESHEN_MS);
 await backend.onChange(refresh);
 await refresh();
+await load();

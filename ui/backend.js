@@ -1,17 +1,76 @@
-// The only file that talks to the app. It can show, take away, and keep what is there; nothing here can allow anything.
+// The only file that talks to the app. Each function is one command of `src-tauri/src/window`, which checks what it is given.
+
+/** @typedef {import("./types.js").Snapshot} Snapshot */
 
 const { invoke } = window.__TAURI__.core;
 const { listen } = window.__TAURI__.event;
 
+/** @type {() => Promise<Snapshot>} */
 export const snapshot = () => invoke("snapshot");
-export const activity = () => invoke("activity");
-export const takeBack = (grant) => invoke("take_back", { grant });
-export const endSession = (session) => invoke("end_session", { session });
-export const decideLeft = (session, path, choice) => invoke("decide_left", { session, path, choice });
-export const checkLog = () => invoke("check_log");
-export const showQuestion = () => invoke("show_question");
+/** @type {(then: () => void) => Promise<unknown>} */
 export const onChange = (then) => listen("changed", then);
+export const showQuestion = () => invoke("show_question");
 
-/** The sentence of a failure, whatever was thrown. */
+// Sessions
+/** @param {string} session */
+export const endSession = (session) => invoke("end_session", { session });
+/** @type {(session: string, path: string, choice: "keep" | "quarantine") => Promise<unknown>} */
+export const decideLeft = (session, path, choice) => invoke("decide_left", { session, path, choice });
+
+// Grants
+/** @type {(grants: string[]) => Promise<import("./types.js").TakenBack[]>} */
+export const takeBack = (grants) => invoke("take_back", { grants });
+/** @type {(grant: string) => Promise<unknown>} */
+export const giveAgain = (grant) => invoke("give_again", { grant });
+/** @type {(grant: string, terms: import("./types.js").Terms) => Promise<boolean>} False where nothing was picked. */
+export const changeGrant = (grant, terms) => invoke("change_grant", { grant, terms });
+/** @type {(gift: import("./types.js").Gift) => Promise<string | null>} The path that was picked and granted. */
+export const grantBeforehand = (gift) => invoke("grant_beforehand", { gift });
+
+// Rules
+/** @type {() => Promise<import("./types.js").Rules>} */
+export const rules = () => invoke("rules");
+/** @type {(call: import("./types.js").TriedCall) => Promise<import("./types.js").Explained>} */
+export const explain = (call) => invoke("explain", { call });
+/** @type {(text: string) => Promise<import("./types.js").DryRun>} */
+export const tryRules = (text) => invoke("try_rules", { text });
+/** @type {(text: string, before: string) => Promise<unknown>} */
+export const saveRules = (text, before) => invoke("save_rules", { text, before });
+
+// Servers
+/** @type {() => Promise<import("./types.js").Servers>} */
+export const servers = () => invoke("servers");
+/** @type {(server: { id: string, name: string, settings: Record<string, string> }) => Promise<string[]>} */
+export const addServer = (server) => invoke("add_server", { server });
+/** @type {(name: string) => Promise<string>} */
+export const installServer = (name) => invoke("install_server", { name });
+/** @type {(name: string) => Promise<import("./types.js").FoundUpdate>} */
+export const lookForUpdate = (name) => invoke("look_for_update", { name });
+/** @type {(name: string) => Promise<string>} */
+export const takeUpdate = (name) => invoke("take_update", { name });
+/** @type {(name: string) => Promise<import("./types.js").Proposed>} */
+export const lookAtTools = (name) => invoke("look_at_tools", { name });
+/** @type {(name: string) => Promise<string>} */
+export const keepTools = (name) => invoke("keep_tools", { name });
+
+// Activity
+/** @type {(wanted: import("./types.js").Wanted, skip: number, most: number) => Promise<import("./types.js").Calls>} */
+export const activity = (wanted, skip, most) => invoke("activity", { wanted, skip, most });
+/** @type {(wanted: import("./types.js").Wanted, format: "jsonl" | "csv") => Promise<string | null>} */
+export const exportActivity = (wanted, format) => invoke("export_activity", { wanted, format });
+/** @type {() => Promise<import("./types.js").LogCheck>} */
+export const checkLog = () => invoke("check_log");
+
+// Settings
+/** @type {() => Promise<import("./types.js").Settings>} */
+export const settings = () => invoke("settings");
+/** @type {(changes: Partial<import("./types.js").Settings>) => Promise<import("./types.js").Settings>} */
+export const changeSettings = (changes) => invoke("change_settings", { changes });
+
+/**
+ * The sentence of a failure, whatever was thrown.
+ * @param {unknown} failure
+ * @returns {string}
+ */
 export const sentence = (failure) =>
-  failure && typeof failure.message === "string" ? failure.message : String(failure);
+  failure && typeof failure === "object" && "message" in failure ? String(failure.message) : String(failure);

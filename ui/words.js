@@ -1,49 +1,104 @@
 // Times, counts and paths in words. Pure functions.
 
+// Making one of these costs more than drawing a row.
+const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const DAY_OF = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const NUMBER = new Intl.NumberFormat("en");
+
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** "just now", "2 min ago", "3 h ago", or the date. */
+/**
+ * "just now", "2 min ago", "3 h ago", or the date. Changes once a minute at most.
+ * @param {number} then
+ * @param {number} now
+ */
 export function ago(then, now) {
   const past = now - then;
-  if (past < 10_000) return "just now";
-  if (past < MINUTE) return `${Math.floor(past / 1000)} s ago`;
+  if (past < MINUTE) return "just now";
   if (past < HOUR) return `${Math.floor(past / MINUTE)} min ago`;
   if (past < DAY) return `${Math.floor(past / HOUR)} h ago`;
-  return new Date(then).toLocaleDateString();
+  return DAY_OF.format(then);
 }
 
-/** "14 min left". */
+/**
+ * "14 min left".
+ * @param {number} then
+ * @param {number} now
+ */
 export function left(then, now) {
   const rest = then - now;
   if (rest <= 0) return "ending";
-  if (rest < MINUTE) return `${Math.ceil(rest / 1000)} s left`;
+  if (rest < MINUTE) return "less than a minute left";
   if (rest < HOUR) return `${Math.ceil(rest / MINUTE)} min left`;
   if (rest < DAY) return `${Math.ceil(rest / HOUR)} h left`;
   return `${Math.ceil(rest / DAY)} days left`;
 }
 
-/** The moment in full, for hovering. */
-export const exact = (then) => new Date(then).toLocaleString();
+/**
+ * The moment in full, for hovering.
+ * @param {number} then
+ */
+export const exact = (then) => EXACT.format(then);
 
-/** "1 session", "2 sessions". */
-export const count = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+/**
+ * "12:03".
+ * @param {number} then
+ */
+export const clock = (then) => CLOCK.format(then);
 
-/** "read", "read and write", "read, write and delete". */
+/**
+ * "1 session", "2 sessions", "1 entry", "2 entries".
+ * @param {number} n
+ * @param {string} word
+ */
+export function count(n, word) {
+  const many = /[^aeiou]y$/.test(word) ? `${word.slice(0, -1)}ies` : `${word}s`;
+  return `${NUMBER.format(n)} ${n === 1 ? word : many}`;
+}
+
+/**
+ * "read", "read and write", "read, write and delete".
+ * @param {string[]} words
+ */
 export function list(words) {
   if (words.length < 2) return words.join("");
   return `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
 }
 
-/** A path in two parts, the home directory as `~`: the quiet beginning, and the last two names. */
+/**
+ * A path with the home directory as `~`.
+ * @param {string} path
+ * @param {string} home
+ */
+export function short(path, home) {
+  if (!home || home === "/") return path;
+  if (path === home) return "~";
+  return path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
+}
+
+/**
+ * A path in two parts, the home directory as `~`: the quiet beginning, and the last two names.
+ * @param {string} path
+ * @param {string} home
+ * @returns {[string, string]}
+ */
 export function pathParts(path, home) {
-  let short = path;
-  if (home && home !== "/") {
-    if (path === home) short = "~";
-    else if (path.startsWith(`${home}/`)) short = `~${path.slice(home.length)}`;
-  }
-  const names = short.split("/");
-  if (names.length <= 2) return ["", short];
+  const shown = short(path, home);
+  const names = shown.split("/");
+  if (names.length <= 2) return ["", shown];
   return [`${names.slice(0, -2).join("/")}/`, names.slice(-2).join("/")];
+}
+
+/**
+ * The folder that a path is in, or is itself.
+ * @param {string} path
+ * @param {string} kind
+ */
+export function folderOf(path, kind) {
+  if (kind === "folder") return path;
+  const at = path.lastIndexOf("/");
+  return at > 0 ? path.slice(0, at) : "/";
 }

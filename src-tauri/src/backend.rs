@@ -1,13 +1,17 @@
 //! The trusted process as the shell sees it.
 //!
-//! - The shell only asks what the control protocol has: it can show and take away, never allow.
+//! - What anybody may ask for goes through the control protocol, which can show and take away, never give.
+//! - What only the person in the app's own window may do goes to [`Trusted`], which a stand-in has none of.
 
 mod trusted;
 
 pub(crate) use trusted::{TrustedProcess, TrustedProcessError};
 
+use ironcurtain_daemon::{Daemon, Home};
 use ironcurtain_protocol::{Reply, Request};
+use std::path::PathBuf;
 use std::pin::Pin;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 /// Something that comes later.
@@ -23,4 +27,24 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Waits until every session has ended and nothing is served any more.
     fn ended(&self) -> BoxFuture<()>;
+
+    /// The trusted process, if it runs in this program.
+    fn trusted(&self) -> Option<Trusted> {
+        None
+    }
+}
+
+/// The trusted process in this program, and what it was started with.
+#[derive(Clone)]
+pub struct Trusted {
+    /// Its handle.
+    pub daemon: Daemon,
+    /// Its threads.
+    pub runtime: Handle,
+    /// Its folders.
+    pub home: Home,
+    /// The folder that our programs are in.
+    pub programs: PathBuf,
+    /// Sandboxes may be made by uid 0.
+    pub allow_root: bool,
 }

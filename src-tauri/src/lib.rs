@@ -3,6 +3,7 @@
 //! - The only code that knows the UI toolkit; the trusted process runs beside it on its own threads.
 //! - Nothing here decides: it shows what it is given and passes on what the person said.
 
+mod autostart;
 mod backend;
 mod consent;
 mod options;
@@ -11,7 +12,7 @@ mod start;
 mod tray;
 mod window;
 
-pub use backend::{Backend, BoxFuture};
+pub use backend::{Backend, BoxFuture, Trusted};
 pub use consent::{AnswerSink, DialogConsent, DialogLoop, PendingQuestion};
 pub use options::AppOptions;
 pub use shell::{ShellError, run as run_shell};

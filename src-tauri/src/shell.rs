@@ -11,13 +11,15 @@ use crate::window::{self, AppState};
 use ironcurtain_protocol::{Reply, Request};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tauri::{AppHandle, Manager, RunEvent};
 
 /// The time for which Quit waits for the sessions to end.
 const ENDING: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(1));
-/// Changes that come faster than this are shown together.
+/// A change after a quiet time is shown this soon.
 const SETTLE: Duration = Duration::from_millis(30);
+/// Changes that come faster than this are shown together: nobody reads faster, and drawing costs.
+const PACE: Duration = Duration::from_millis(350);
 
 /// Why the app could not run.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +38,7 @@ pub fn run(
     home: PathBuf,
 ) -> Result<(), ShellError> {
     let app = tauri::Builder::default()
-        .manage(AppState { backend, desktop, home })
+        .manage(AppState::new(backend, desktop, home))
         .invoke_handler(window::commands())
         .on_menu_event(|app, event| {
             if let Some(action) = MenuAction::from_id(event.id().as_ref()) {
@@ -72,12 +74,13 @@ async fn follow(app: AppHandle) {
     let mut changes = state.backend.changes();
     let mut waiting = state.desktop.waiting();
     loop {
+        let shown = Instant::now();
         refresh(&app).await;
         tokio::select! {
             changed = changes.changed() => if changed.is_err() { break },
             changed = waiting.changed() => if changed.is_err() { break },
         }
-        tokio::time::sleep(SETTLE).await;
+        tokio::time::sleep(PACE.saturating_sub(shown.elapsed()).max(SETTLE)).await;
     }
     // The trusted process is gone: say so rather than show what was.
     show(&app, TrayState::default());

@@ -48,9 +48,9 @@ fn a_session_shows_its_proof_and_folders_and_can_be_ended() {
     says(&screen, "zsh in gnome-terminal");
     says(&screen, "not sandboxed: it can reach all that you can");
     says(&screen, "from rule work");
-    screen.press(WINDOW, "push button", "End the session of Cursor");
+    screen.press(WINDOW, "push button", "End session of Cursor with git");
     assert_eq!(stand.event(), "ended s2");
-    gone(&screen, "End the session of Cursor");
+    gone(&screen, "End session of Cursor with git");
 }
 
 #[test]

@@ -1,34 +1,192 @@
-// Everything that was granted, and the way to take it back.
+// Everything that was granted, the way to take it back, and the way to give beforehand.
 
-import { takeBackButton } from "../acts.js";
-import { el } from "../dom.js";
+import { actButton } from "../acts.js";
+import { changePanel } from "../grant_change.js";
+import { giftForm } from "../grant_gift.js";
+import { grouped, listed } from "../grant_list.js";
+import { html, live, nothing, repeat } from "../html.js";
 import * as parts from "../parts.js";
-import { count, list } from "../words.js";
+import { redraw } from "../state.js";
+import { gone, notGone, takeBack, takeBackButton, undoButton } from "../take_back.js";
+import { clock, count, list } from "../words.js";
 
-export function granted({ snapshot, redraw }) {
-  return [
-    el("h1", {}, "What you granted"),
-    parts.group(
-      snapshot.grants.map((grant) => grantRow(grant, snapshot.home, redraw)),
-      parts.empty("Nothing is granted.", "When you allow more than a single call, the folder, file, host or tool is listed here until you take it back or it ends."),
-    ),
-  ];
+/** @typedef {import("../types.js").Grant} Grant */
+
+/** Rows shown at once. */
+const STEP = 100;
+
+/** @type {import("../grant_list.js").View} */
+const view = { text: "", by: "folder", sort: "name" };
+let at = 0;
+/** @type {Set<string>} */
+const selected = new Set();
+/** The grant whose terms are being changed. */
+let changing = "";
+
+/** @type {import("../app.js").Page} */
+export const granted = {
+  id: "granted",
+  name: "What you granted",
+  count: (snapshot) => snapshot.grants.length,
+  view(snapshot) {
+    const held = new Set(snapshot.grants.map((grant) => grant.id));
+    const past = [...gone.values()].map(({ grant }) => grant).filter((grant) => !held.has(grant.id));
+    for (const id of selected) if (!held.has(id)) selected.delete(id);
+    const rows = listed([...snapshot.grants, ...past], view);
+    at = Math.min(at, Math.max(0, rows.length - 1) - (Math.max(0, rows.length - 1) % STEP));
+    const shown = rows.slice(at, at + STEP);
+    return html`
+      <h1>What you granted</h1>
+      ${giftForm(snapshot)}
+      ${snapshot.grants.length + past.length === 0
+        ? parts.empty("Nothing is granted.", "When you allow more than a single call, or grant a folder beforehand, the folder, file, host or tool is listed here until you take it back or it ends.")
+        : html`
+          ${tools()}
+          ${many(snapshot.grants, shown.map(({ grant }) => grant).filter((grant) => held.has(grant.id)))}
+          ${rows.length === 0 ? parts.empty("Nothing matches.", "Try fewer or other words.") : nothing}
+          ${repeat(grouped(shown, view.by), ({ key }) => key, ({ under, grants }) => section(under, grants, snapshot.grants))}
+          ${parts.pager("granted", at, shown.length, rows.length, STEP, go)}`}`;
+  },
+};
+
+/** @param {number} to */
+function go(to) {
+  at = to;
+  redraw();
 }
 
-function grantRow(grant, home, redraw) {
-  const used = grant.last_used_ms === null ? "never used" : [count(grant.uses, "use"), ", last ", parts.time(grant.last_used_ms)];
-  return parts.row(
-    [
-      el("div", {}, grant.kind === "tool" ? parts.foreign(grant.path) : parts.path(grant.path, home), grant.kind === "folder" && el("span", { class: "quiet small" }, " and below")),
-      el("div", {}, parts.client({ name: grant.client }), ` may ${list(grant.access)} through `, parts.foreign(grant.server), ", ", lifetime(grant)),
-      parts.facts(el("span", {}, grant.provenance), parts.time(grant.created_ms), el("span", {}, used)),
-      grant.suspended && el("div", { class: "small asks" }, `\u26a0 Does not apply now: ${grant.suspended}`),
-      grant.ending && el("div", { class: "small asks" }, `\u26a0 Being taken back: ${grant.ending}`),
-      grant.unused_days !== null && el("div", { class: "small asks" }, `Nothing has used it for ${count(grant.unused_days, "day")}.`),
-    ],
-    grant.ending ? null : takeBackButton(grant.id, grant.path, redraw),
+const tools = () => html`
+  <div class="tools">
+    <input type="search" class="grow" data-key="find-grants" aria-label="Find in what you granted" placeholder="Find a path, agent, server or word"
+      .value=${live(view.text)} @input=${(/** @type {Event} */ event) => set("text", parts.valueOf(event))}>
+    ${parts.select("by", view.by, [["folder", "By folder"], ["client", "By agent"]], (to) => set("by", to), "Grouped")}
+    ${parts.select("sort", view.sort, [["name", "By name"], ["newest", "Newest first"], ["used", "Last used first"], ["ends", "Ending first"]], (to) => set("sort", to), "Sorted")}
+  </div>`;
+
+/**
+ * @param {keyof typeof view} field
+ * @param {string} to
+ */
+function set(field, to) {
+  Object.assign(view, { [field]: to });
+  at = 0;
+  redraw();
+}
+
+/**
+ * Selecting several, and taking back all that are selected, or everything.
+ * @param {Grant[]} all
+ * @param {Grant[]} shown
+ */
+function many(all, shown) {
+  if (all.length === 0) return nothing;
+  const every = shown.length > 0 && shown.every((grant) => selected.has(grant.id));
+  const turn = (/** @type {boolean} */ on) => {
+    shown.forEach((grant) => (on ? selected.add(grant.id) : selected.delete(grant.id)));
+    redraw();
+  };
+  const chosen = all.filter((grant) => selected.has(grant.id));
+  return html`
+    <div class="tools many">
+      ${parts.tick("select-all", `Select the ${count(shown.length, "row")} in view`, every, turn)}
+      <span class="grow"></span>
+      ${takeMany("take-back-selected", "selected", chosen)}
+      ${takeMany("take-back-everything", "everything", all)}
+    </div>`;
+}
+
+/**
+ * @param {string} key
+ * @param {string} which
+ * @param {Grant[]} grants
+ */
+function takeMany(key, which, grants) {
+  const all = which === "everything" ? "everything" : `${grants.length} ${which}`;
+  return actButton({
+    key,
+    ready: `Take back ${all}`,
+    going: "Taking back\u2026",
+    done: "Taken back",
+    failed: "Not all was taken back",
+    again: true,
+    off: grants.length === 0,
+    says: `${count(grants.length, "permission")} of ${list([...new Set(grants.map((grant) => grant.client))].sort())} end now. Calls that use them are refused or ask you again.`,
+    act: async () => {
+      await takeBack(grants.map((grant) => grant.id));
+      selected.clear();
+      const left = grants.filter((grant) => notGone.has(grant.id)).length;
+      if (left > 0) throw new Error(`${count(left, "permission")}; each says why below`);
+    },
+  });
+}
+
+/**
+ * @param {string} under
+ * @param {Grant[]} grants
+ * @param {Grant[]} all
+ */
+function section(under, grants, all) {
+  const of = all.filter((grant) => grant.client === under);
+  return html`
+    <section aria-label=${under || "Single files and folders"} class="some">
+      ${under === "" ? nothing : html`<h2 class="split">
+        ${view.by === "client" ? parts.client(under) : under.startsWith("/") ? parts.path(under) : html`<span>${under}</span>`}
+        ${view.by === "client" && of.length > 1 ? takeMany(`take-back-of:${under}`, `of ${under}`, of) : nothing}
+      </h2>`}
+      ${parts.group(repeat(grants, (grant) => grant.id, grantRow))}
+    </section>`;
+}
+
+/** @param {Grant} grant */
+function grantRow(grant) {
+  const past = gone.get(grant.id);
+  if (past) return pastRow(past);
+  const used = grant.last_used_ms === null ? "never used" : html`${count(grant.uses, "use")}, last ${parts.time(grant.last_used_ms)}`;
+  const problem = notGone.get(grant.id);
+  const what = html`
+    <div>${parts.granted(grant)}${grant.kind === "folder" ? html`<span class="quiet small"> and all below it</span>` : nothing}</div>
+    <div>${parts.client(grant.client)} may ${list(grant.access)} ${grant.kind === "tool" ? "it" : ""} through ${parts.foreign(grant.server)}, ${lifetime(grant)}</div>
+    ${parts.facts(html`${grant.provenance} ${parts.time(grant.created_ms)}`, used)}
+    ${grant.suspended ? parts.warning(`Does not apply now: ${grant.suspended}`) : nothing}
+    ${grant.ending ? parts.warning(`Being taken back: ${grant.ending}`) : nothing}
+    ${grant.unused_days !== null ? parts.warning(`Nothing has used it for ${count(grant.unused_days, "day")}.`) : nothing}
+    ${problem === undefined ? nothing : parts.problem(`Not taken back: ${problem}`)}
+    ${changing === grant.id ? changePanel(grant, () => change("")) : nothing}`;
+  const acts = html`
+    ${takeBackButton(grant.id, grant.path)}
+    ${grant.kind === "file" || grant.kind === "folder"
+      ? parts.button(`change:${grant.id}`, "Change\u2026", () => change(changing === grant.id ? "" : grant.id), {
+          label: `Change\u2026 what ${grant.client} may do in ${grant.path}`,
+          expanded: changing === grant.id,
+        })
+      : nothing}`;
+  return parts.row(what, grant.ending ? nothing : acts, selectBox(grant));
+}
+
+/** @param {string} id */
+function change(id) {
+  changing = id;
+  redraw();
+}
+
+/** @param {Grant} grant */
+const selectBox = (grant) =>
+  parts.tick(`select:${grant.id}`, "", selected.has(grant.id), (on) => {
+    if (on) selected.add(grant.id);
+    else selected.delete(grant.id);
+    redraw();
+  }, `Select ${grant.path} of ${grant.client}`);
+
+/** @param {{ grant: Grant, at_ms: number, restarted: number, note: string | null }} past */
+const pastRow = ({ grant, at_ms, restarted, note }) =>
+  parts.row(
+    html`
+      <div>${parts.granted(grant)}</div>
+      ${parts.facts(html`<span class="badge allow">Taken back, proved ${clock(at_ms)}</span>`, grant.client, restarted > 0 ? `${count(restarted, "server")} restarted for it` : nothing)}
+      ${note ? parts.warning(note) : nothing}`,
+    undoButton(grant),
   );
-}
 
+/** @param {Grant} grant */
 const lifetime = (grant) =>
-  grant.expires_ms === null ? grant.lifetime : [grant.lifetime, " (", parts.time(grant.expires_ms, "left"), ")"];
+  grant.expires_ms === null ? (grant.lifetime === "always" ? "until you take it back" : grant.lifetime) : html`${grant.lifetime} (${parts.time(grant.expires_ms, "left")})`;

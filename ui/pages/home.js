@@ -1,67 +1,70 @@
 // Am I protected, who is connected, what is waiting.
 
 import * as backend from "../backend.js";
-import { el } from "../dom.js";
+import { callRow } from "../call.js";
 import { curtain } from "../curtain.js";
+import { html, nothing, repeat } from "../html.js";
 import * as parts from "../parts.js";
+import { truth } from "../truth.js";
 import { count } from "../words.js";
 
-const LAST = 6;
+/** @type {import("../app.js").Page} */
+export const home = {
+  id: "home",
+  name: "Home",
+  view(snapshot) {
+    const { status, sessions, waiting, recent } = snapshot;
+    const { mood, title, text } = truth(snapshot);
+    return html`
+      <div class="hero"><span class="mark">${curtain(mood)}</span><div><h1>${title}</h1><p class="quiet">${text}</p></div></div>
+      ${status.troubles.map((trouble) => html`<p class="bad" role="alert">${trouble}</p>`)}
+      ${waiting.length > 0 ? waitingRows(waiting) : nothing}
+      ${leftBehind(snapshot)}
+      <h2>Connected now</h2>
+      ${sessions.length === 0
+        ? parts.empty("No agent is connected.", html`When an agent starts a server through IronCurtain, it is listed here. <a href="#clients">Connect a client</a>`)
+        : parts.group(repeat(sessions, (session) => session.id, sessionRow))}
+      <h2>Last decisions</h2>
+      ${recent.length === 0
+        ? parts.empty("Nothing was decided yet.", "What agents asked for, and what became of it, is listed here.")
+        : parts.group(repeat(recent, (call) => call.seq, (call) => callRow(call)), "log")}
+      ${recent.length > 0 ? html`<p class="after"><a href="#activity">All activity</a></p>` : nothing}`;
+  },
+};
 
-export function home({ snapshot, activity }) {
-  const { status, sessions, waiting } = snapshot;
-  const [mood, title, text] = state(snapshot);
-  const decisions = activity.filter((entry) => entry.decision).slice(-LAST).reverse();
-  return [
-    el("div", { class: "hero" }, el("span", { class: "mark" }, curtain(mood)), el("div", {}, el("h1", {}, title), el("p", { class: "quiet" }, text))),
-    status.troubles.map((trouble) => el("p", { class: "bad", role: "alert" }, trouble)),
-    waiting.length > 0 && [
-      el("h2", {}, "Waiting for you"),
-      parts.group(waiting.map((one, at) => parts.row([el("div", {}, one.sentence), one.line && el("div", { class: "path" }, one.line)], at === 0 && showButton()))),
-    ],
-    leftBehind(snapshot),
-    el("h2", {}, "Connected now"),
-    parts.group(
-      sessions.map((session) => sessionRow(session)),
-      parts.empty("No agent is connected.", "When an agent starts a server through IronCurtain, it is listed here."),
+/** @param {import("../types.js").Waiting[]} waiting */
+const waitingRows = (waiting) => html`
+  <h2>Waiting for you</h2>
+  ${parts.group(
+    waiting.map((one, at) =>
+      parts.row(
+        html`<div>${one.sentence}</div>${one.line ? html`<div class="path">${one.line}</div>` : nothing}`,
+        at === 0 ? parts.button("show", "Show the question", () => void backend.showQuestion(), { kind: "main" }) : nothing,
+      ),
     ),
-    el("h2", {}, "Last decisions"),
-    parts.group(
-      decisions.map((entry) => parts.entry(entry, snapshot.home)),
-      parts.empty("Nothing was decided yet.", "What agents asked for, and what became of it, is listed here."),
-      "log",
-    ),
-  ];
-}
+  )}`;
 
-/** Where the person is sent when sessions left files that can run code later. */
+/**
+ * Where the person is sent when sessions left files that can run code later.
+ * @param {import("../types.js").Snapshot} snapshot
+ */
 function leftBehind({ records }) {
   const files = records.flatMap((one) => one.files).filter((file) => file.state === "left").length;
-  if (files === 0) return null;
-  return parts.group([
+  if (files === 0) return nothing;
+  return html`<div class="after">${parts.group(
     parts.row(
-      [el("div", {}, `Sessions left ${count(files, "file")} that can run code later.`), parts.facts("Look at them, and keep what you asked for.")],
-      el("a", { href: "#sessions", "data-key": "left" }, "Show them"),
+      html`<div>Sessions left ${count(files, "file")} that can run code later.</div>${parts.facts("Look at them, and keep what you asked for.")}`,
+      html`<a href="#sessions" data-key="left">Show them</a>`,
     ),
-  ]);
+  )}</div>`;
 }
 
-function state({ status, sessions, waiting }) {
-  if (status.protection === "degraded") return ["degraded", "Something is wrong", "Until it is put right, agents are denied."];
-  if (waiting.length > 0) return ["asking", `${count(waiting.length, "question")} for you`, "Nothing happens until you answer; no answer is a no."];
-  const open = sessions.filter((session) => !session.sandboxed).length;
-  const who = sessions.length === 0 ? "No agent is connected." : `${count(sessions.length, "session")} connected.`;
-  const reach = open === 0 ? "Agents reach only what you granted." : `${count(open, "server")} not sandboxed.`;
-  return ["protecting", "Protecting", `${who} ${reach}`];
-}
-
-const showButton = () =>
-  el("button", { type: "button", class: "main", "data-key": "show", onclick: () => backend.showQuestion() }, "Show the question");
-
-function sessionRow(session) {
-  const calls = `${session.allowed} allowed, ${session.denied} denied, ${session.asked} asked`;
-  return parts.row([
-    el("div", {}, parts.client(session.client), el("span", { class: "arrow" }, "\u2192"), parts.foreign(session.server)),
-    parts.facts(el("span", {}, "connected ", parts.time(session.started_ms)), calls, !session.sandboxed && el("span", { class: "bad" }, "\u26a0 not sandboxed")),
-  ]);
-}
+/** @param {import("../types.js").Session} session */
+const sessionRow = (session) =>
+  parts.row(html`
+    <div>${parts.pair(parts.client(session.client.name, session.client.exe), session.server)}</div>
+    ${parts.facts(
+      html`connected ${parts.time(session.started_ms)}`,
+      `${session.allowed} allowed, ${session.denied} denied, ${session.asked} asked`,
+      session.sandboxed ? nothing : html`<span class="bad">\u26a0 not sandboxed</span>`,
+    )}`);

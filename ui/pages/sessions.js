@@ -1,73 +1,82 @@
 // Who is connected, what proves it, what it can reach, and what sessions left that runs later.
 
-import { endSessionButton, takeBackButton } from "../acts.js";
-import { el } from "../dom.js";
+import { endSession } from "../acts.js";
+import { html, nothing, repeat } from "../html.js";
 import { leftFiles } from "../left.js";
 import * as parts from "../parts.js";
+import { takeBackButton } from "../take_back.js";
 
-export function sessions({ snapshot, redraw }) {
-  return [
-    el("h1", {}, "Sessions"),
-    snapshot.sessions.length === 0
-      ? parts.group([], parts.empty("No agent is connected.", "A session begins when an agent starts a server through IronCurtain, and ends with it."))
-      : snapshot.sessions.map((session) => card(session, record(snapshot, session.id), snapshot.home, redraw)),
-    snapshot.records.filter((one) => one.ended_ms !== null).map((one) => ended(one, snapshot.home, redraw)),
-  ];
-}
+/** @typedef {import("../types.js").Session} Session */
 
-const record = (snapshot, id) => snapshot.records.find((one) => one.id === id);
+/** @type {import("../app.js").Page} */
+export const sessions = {
+  id: "sessions",
+  name: "Sessions",
+  count: (snapshot) => snapshot.sessions.length,
+  view({ sessions, records }) {
+    const ended = records.filter((one) => one.ended_ms !== null);
+    return html`
+      <h1>Sessions</h1>
+      ${sessions.length === 0
+        ? parts.empty("No agent is connected.", html`A session begins when an agent starts a server through IronCurtain, and ends with it. <a href="#clients">Connect a client</a>`)
+        : repeat(sessions, (one) => one.id, (one) => card(one, records.find((record) => record.id === one.id)))}
+      ${repeat(ended, (one) => one.id, endedCard)}`;
+  },
+};
 
-function ended(one, home, redraw) {
-  return el(
-    "section",
-    { "aria-label": `ended: ${one.client}, ${one.server}` },
-    el("h2", {}, el("span", { class: "client" }, one.client), el("span", { class: "arrow" }, "\u2192"), parts.foreign(one.server)),
-    el("p", { class: "quiet small" }, "ended ", parts.time(one.ended_ms)),
-    leftFiles(one, home, redraw),
-  );
-}
+/** @param {import("../types.js").SessionRecord} one */
+const endedCard = (one) => html`
+  <section aria-label="ended: ${one.client}, ${one.server}">
+    <h2>${parts.pair(parts.client(one.client), one.server)}</h2>
+    <p class="quiet small">ended ${parts.time(one.ended_ms ?? 0)}</p>
+    ${leftFiles(one)}
+  </section>`;
 
-function card(session, found, home, redraw) {
-  const { client } = session;
-  return el(
-    "section",
-    { "aria-label": `${client.name}, ${session.server}` },
-    el("h2", {}, parts.client(client), el("span", { class: "arrow" }, "\u2192"), parts.foreign(session.server)),
-    el(
-      "div",
-      { class: "group" },
-      parts.row([proof(session, home)], endSessionButton(session.id, client.name, redraw)),
-      session.roots.map((folder) => folderRow(folder, home, redraw)),
-    ),
-    leftFiles(found, home, redraw),
-  );
-}
+/**
+ * @param {Session} session
+ * @param {import("../types.js").SessionRecord | undefined} found
+ */
+const card = (session, found) => html`
+  <section aria-label="${session.client.name}, ${session.server}">
+    <h2>${parts.pair(parts.client(session.client.name, session.client.exe), session.server)}</h2>
+    ${parts.group(html`
+      ${parts.row(proof(session), endSession(session))}
+      ${repeat(session.roots, (one) => one.path, folderRow)}`)}
+    ${leftFiles(found)}
+  </section>`;
 
-function proof(session, home) {
+/** @param {Session} session */
+function proof(session) {
   const { client } = session;
   const started = client.chain.slice(1).map((process) => process.name).join(" in ");
-  return el(
-    "dl",
-    {},
-    fact("Program", client.exe ? parts.path(client.exe, home) : el("span", { class: "bad" }, "a program that hides what it is")),
-    started && fact("Started by", started),
-    client.cwd && fact("Works in", parts.path(client.cwd, home)),
-    client.says_it_is && fact("Says it is", el("span", { class: "quiet" }, "\u201c", parts.foreign(client.says_it_is), "\u201d")),
-    client.label && fact("Calls itself", el("span", { class: "quiet" }, "\u201c", parts.foreign(client.label), "\u201d")),
-    fact("Server", session.sandboxed ? "sandboxed: it can reach only the folders below" : el("span", { class: "bad" }, "\u26a0 not sandboxed: it can reach all that you can")),
-    fact("Calls", `${session.allowed} allowed, ${session.denied} denied, ${session.asked} asked`),
-    fact("Connected", parts.time(session.started_ms)),
-  );
+  return html`
+    <dl>
+      ${fact("Program", client.exe ? parts.path(client.exe) : html`<span class="bad">a program that hides what it is</span>`)}
+      ${started ? fact("Started by", parts.foreign(started)) : nothing}
+      ${client.cwd ? fact("Works in", parts.path(client.cwd)) : nothing}
+      ${client.says_it_is ? fact("Says it is", html`<span class="quiet">\u201c${parts.foreign(client.says_it_is)}\u201d</span>`) : nothing}
+      ${client.label ? fact("Calls itself", html`<span class="quiet">\u201c${parts.foreign(client.label)}\u201d</span>`) : nothing}
+      ${fact("Server", session.sandboxed ? "sandboxed: it can reach only the folders below" : html`<span class="bad">\u26a0 not sandboxed: it can reach all that you can</span>`)}
+      ${fact("Calls", `${session.allowed} allowed, ${session.denied} denied, ${session.asked} asked`)}
+      ${fact("Connected", parts.time(session.started_ms))}
+    </dl>`;
 }
 
-const fact = (name, value) => [el("dt", {}, name), el("dd", {}, value)];
+/**
+ * @param {string} name
+ * @param {unknown} value
+ */
+const fact = (name, value) => html`<dt>${name}</dt><dd>${value}</dd>`;
 
-function folderRow(folder, home, redraw) {
-  return parts.row(
-    [parts.path(folder.path, home), parts.facts(source(folder.source))],
-    folder.grant && takeBackButton(folder.grant, folder.path, redraw),
+/** @param {import("../types.js").Root} folder */
+const folderRow = (folder) =>
+  parts.row(
+    html`${parts.path(folder.path)}${parts.facts(source(folder.source))}`,
+    folder.grant ? takeBackButton(folder.grant, folder.path) : nothing,
   );
-}
 
-/** The marks around names are for terminals. */
+/**
+ * The marks around names are for terminals.
+ * @param {string} text
+ */
 const source = (text) => `from ${text.replaceAll("`", "")}`;

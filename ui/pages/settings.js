@@ -1,56 +1,100 @@
-// What is running, and whether the log is whole.
+// Times, limits, the record's age, starting by itself, how the window looks, and what is running.
 
 import * as backend from "../backend.js";
-import { el } from "../dom.js";
+import { html, live, nothing } from "../html.js";
 import * as parts from "../parts.js";
-import { count } from "../words.js";
+import { redraw, say, state } from "../state.js";
 
-let log = null;
+/** @typedef {import("../types.js").Settings} Settings */
 
-export function settings({ snapshot, redraw }) {
-  const { status } = snapshot;
-  return [
-    el("h1", {}, "Settings"),
-    el("h2", {}, "Activity log"),
-    parts.group([
-      parts.row(
-        [
-          el("div", {}, "Every decision is written down before it takes effect, and changing the log shows."),
-          el("div", { class: "small", role: "status" }, logWords()),
-        ],
-        el("button", { type: "button", "data-key": "check", disabled: log === "checking", onclick: () => check(redraw) }, "Check the log"),
-      ),
-    ]),
-    el("h2", {}, "Servers"),
-    parts.group(
-      status.servers.map((name) => parts.row([name])),
-      parts.empty("No server is set up.", "Servers are listed in mcp-servers.json in the configuration folder."),
-    ),
-    el("h2", {}, "About"),
-    parts.group([
-      parts.row([
-        el("div", {}, `IronCurtain ${status.version}`),
-        parts.facts("Agents ask, you decide, the kernel enforces, and you can take it back."),
-        parts.facts(`process ${status.pid}`, el("span", {}, "started ", parts.time(status.started_ms))),
-      ]),
-    ]),
-  ];
+/** @type {Settings | null} */
+let found = null;
+let problem = "";
+let saved = "";
+
+/** @type {import("../app.js").Page} */
+export const settings = {
+  id: "settings",
+  name: "Settings",
+  async load() {
+    try {
+      use(await backend.settings());
+    } catch (failure) {
+      problem = backend.sentence(failure);
+    }
+  },
+  view: (snapshot) => html`
+    <h1>Settings</h1>
+    ${problem ? parts.problem(problem) : nothing}
+    ${found === null ? nothing : page(found)}
+    ${about(snapshot)}`,
+};
+
+/** @param {Settings} now */
+function use(now) {
+  found = now;
+  problem = "";
+  if (state.snapshot) state.snapshot.appearance = now.appearance;
+  document.documentElement.dataset.theme = now.appearance;
 }
 
-async function check(redraw) {
-  log = "checking";
-  redraw();
+/** @param {Partial<Settings>} changes */
+async function change(changes) {
   try {
-    log = await backend.checkLog();
+    use(await backend.changeSettings(changes));
+    say("Saved");
+    saved = Object.keys(changes)[0] ?? "";
   } catch (failure) {
-    log = { intact: false, entries: 0, problem: backend.sentence(failure) };
+    problem = `Not saved: ${backend.sentence(failure)}`;
   }
   redraw();
 }
 
-function logWords() {
-  if (log === null) return "";
-  if (log === "checking") return "Checking\u2026";
-  if (log.intact) return el("span", { class: "badge allow" }, `${count(log.entries, "entry").replace("entrys", "entries")}, all unchanged`);
-  return el("span", { class: "bad" }, `\u26a0 ${log.problem ?? "the log was changed"}`);
-}
+/** @param {Settings} now */
+const page = (now) => html`
+  <h2>Questions</h2>
+  ${parts.group(setting("How long a question waits for you", "No answer in this time is a no. Clients give up on a call after 60 seconds.", number("deadline_seconds", now, 1, 3600, "seconds")))}
+  <h2>This computer</h2>
+  ${parts.group(html`
+    ${setting("Start with the desktop", "IronCurtain is there before your agents are.", parts.tick("autostart", now.autostart ? "on" : "off", now.autostart, (on) => void change({ autostart: on }), "Start with the desktop"))}
+    ${setting("Appearance", "The colours of this window.", parts.select("appearance", now.appearance, [["system", "As the system"], ["light", "Light"], ["dark", "Dark"]], (to) => void change({ appearance: /** @type {any} */ (to) }), "Appearance"))}`)}
+  <h2>Servers</h2>
+  ${parts.group(html`
+    ${setting("Where no sandbox can be made", now.unsandboxed === "warn" ? "Servers are started without one: each can reach all that you can." : "A server that is to be sandboxed is not started.", parts.select("unsandboxed", now.unsandboxed, [["enforce", "Refuse to start it"], ["warn", "Start it and warn"]], (to) => void change({ unsandboxed: /** @type {any} */ (to) }), "Where no sandbox can be made"))}
+    ${setting("Most sessions at once", "What is beyond is refused.", number("max_sessions", now, 1, 100_000, "sessions"))}`)}
+  <h2>Record</h2>
+  ${parts.group(setting("How long the record is kept", html`Older entries are removed, and that is on record. From the next start on. <a href="#activity">Search, check or write out the record</a>`, number("keep_days", now, 1, 36_500, "days")))}
+  <p class="small quiet after">Written to ${parts.path(now.file)}.</p>`;
+
+/**
+ * @param {string} name
+ * @param {unknown} text
+ * @param {unknown} control
+ */
+const setting = (name, text, control) => parts.row(html`<div>${name}</div>${parts.facts(text)}`, control);
+
+/**
+ * A number that is saved when it is entered.
+ * @param {"deadline_seconds" | "max_sessions" | "keep_days"} field
+ * @param {Settings} now
+ * @param {number} least
+ * @param {number} most
+ * @param {string} unit
+ */
+const number = (field, now, least, most, unit) => html`
+  <label class="amount"><input type="number" min=${least} max=${most} step="1" data-key=${field} aria-label="${LABELS[field]}, ${unit}"
+    .value=${live(String(now[field]))} @change=${(/** @type {Event} */ event) => void change({ [field]: Number(parts.valueOf(event)) })}> ${unit}
+    ${saved === field ? html`<span class="badge allow">saved</span>` : nothing}</label>`;
+
+const LABELS = { deadline_seconds: "How long a question waits for you", max_sessions: "Most sessions at once", keep_days: "How long the record is kept" };
+
+/** @param {import("../types.js").Snapshot} snapshot */
+const about = ({ status }) => html`
+  <h2>About</h2>
+  ${parts.group(
+    parts.row(html`
+      <div>IronCurtain ${status.version}</div>
+      ${parts.facts("Agents ask, you decide, the kernel enforces, and you can take it back.")}
+      <details><summary data-key="diagnostics">For a report of a problem</summary>
+        <pre tabindex="0">${`version ${status.version}\nprocess ${status.pid}\nstarted ${new Date(status.started_ms).toISOString()}\nrules ${status.policy}\nsessions ${status.sessions}\ntroubles ${status.troubles.length === 0 ? "none" : status.troubles.join("; ")}`}</pre></details>`),
+  )}`;

@@ -1,6 +1,6 @@
 //! The trusted process on a thread and a runtime of its own, so that neither side ever waits for the other.
 
-use super::{Backend, BoxFuture};
+use super::{Backend, BoxFuture, Trusted};
 use ironcurtain_daemon::consent::Consent;
 use ironcurtain_daemon::{Daemon, DaemonOptions, StartError, start};
 use ironcurtain_protocol::{ErrorCode, Reply, Request};
@@ -16,6 +16,7 @@ const WORKERS: usize = 2;
 pub(crate) struct TrustedProcess {
     daemon: Daemon,
     runtime: Handle,
+    options: DaemonOptions,
 }
 
 /// Why it is not running.
@@ -49,6 +50,7 @@ impl TrustedProcess {
         consent: Arc<dyn Consent>,
     ) -> Result<Self, TrustedProcessError> {
         let (tell, told) = mpsc::channel();
+        let kept = options.clone();
         std::thread::Builder::new().name("trusted".into()).spawn(move || {
             let runtime = match Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build() {
                 Ok(runtime) => runtime,
@@ -56,7 +58,8 @@ impl TrustedProcess {
             };
             match runtime.block_on(start(options, consent)) {
                 Ok(daemon) => {
-                    let this = Self { daemon: daemon.clone(), runtime: runtime.handle().clone() };
+                    let this =
+                        Self { daemon: daemon.clone(), runtime: runtime.handle().clone(), options: kept };
                     if tell.send(Ok(this)).is_ok() {
                         runtime.block_on(serve(daemon));
                     }
@@ -120,5 +123,11 @@ impl Backend for TrustedProcess {
     fn ended(&self) -> BoxFuture<()> {
         let daemon = self.daemon.clone();
         Box::pin(async move { daemon.ended().await })
+    }
+
+    fn trusted(&self) -> Option<Trusted> {
+        let DaemonOptions { home, programs, allow_root } = self.options.clone();
+        let (daemon, runtime) = (self.daemon.clone(), self.runtime.clone());
+        Some(Trusted { daemon, runtime, home, programs, allow_root })
     }
 }

@@ -1,5 +1,5 @@
 //! Tasks that run for the person and end: adding a known server, installing its package, asking it for its tools, annotating
-//! them, and judging the calls on record by another policy.
+//! them, trying calls on a policy, and judging those on record by another one.
 //!
 //! - Above the daemon, which knows nothing of it: nothing here is in the way of a call, and no session needs it.
 //! - Writes to the person's configuration, to our packages and their records; never to grants or to the audit log.
@@ -8,11 +8,15 @@
 pub mod annotate;
 pub mod catalog;
 pub mod clients;
+pub mod export;
 pub mod inspect;
 pub mod install;
 mod json_edit;
 mod named_server;
 pub mod replay;
+pub mod rules;
+pub mod settings;
+pub mod trial;
 
 pub use json_edit::JsonEditError;
 pub use named_server::UnknownServer;

@@ -8,7 +8,6 @@ mod check;
 mod client;
 mod compare;
 mod explain;
-mod files;
 mod replay;
 mod simulate;
 pub mod since;
@@ -16,8 +15,10 @@ pub mod since;
 use crate::screen::Screen;
 use crate::sheet::Sheet;
 use clap::{Args, Subcommand};
+use ironcurtain_admin::trial::PolicyTrial;
+use ironcurtain_daemon::{Home, PolicyFiles};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// What to do with policies.
@@ -113,18 +114,28 @@ pub fn perform(action: &PolicyAction, screen: Screen) -> anyhow::Result<ExitCode
     let report = match action {
         PolicyAction::Check { file, inputs } => check::report(file, inputs)?,
         PolicyAction::Explain { server, tool, args, sandbox, client, policy, inputs } => {
-            let world = files::World::open(policy.as_deref(), inputs)?.with_sandbox(sandbox.as_deref())?;
+            let world = open(policy.as_deref(), inputs)?.with_sandbox(sandbox.as_deref())?;
             let held = client.as_ref().map(|client| world.grants_of(client, server)).transpose()?;
             explain::report(&world, server, tool, args, held.as_ref())?
         }
         PolicyAction::Simulate { file, policy, inputs } => {
-            simulate::report(files::World::open(policy.as_deref(), inputs)?, file)?
+            simulate::report(open(policy.as_deref(), inputs)?, file)?
         }
         PolicyAction::Diff { old, new, inputs } => compare::report(old, new, inputs)?,
         PolicyAction::Replay { since, policy, inputs } => {
-            replay::report(&files::World::open(policy.as_deref(), inputs)?, since.unwrap_or_default())?
+            replay::report(&open(policy.as_deref(), inputs)?, since.unwrap_or_default())?
         }
     };
     screen.show(&report.text, &report.json)?;
     Ok(if report.good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The files judging goes by: those named on the command line, else the person's, else what ships.
+fn open(policy: Option<&Path>, inputs: &PolicyInputs) -> anyhow::Result<PolicyTrial> {
+    let files = PolicyFiles {
+        policy: policy.map(Path::to_path_buf),
+        annotations: inputs.annotations.clone(),
+        lists: inputs.lists.clone(),
+    };
+    Ok(PolicyTrial::open(Home::from_env()?, &files, &std::env::current_dir()?)?)
 }

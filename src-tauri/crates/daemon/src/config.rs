@@ -135,6 +135,14 @@ impl Config {
         Self::of(&Self::text(home)?)
     }
 
+    /// Reads settings from a text that is or may become this file's.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn read_from(file: &Path, text: &str) -> Result<Self, ConfigError> {
+        Self::of(&Text { path: file.to_path_buf(), content: Some(text.to_owned()) })
+    }
+
     pub(crate) fn text(home: &Home) -> Result<Text, ConfigError> {
         Text::read(home.config.join("config.json"))
     }

@@ -1,7 +1,10 @@
 //! Starting the trusted process, and the handle to it.
 
 mod accept;
+mod giving;
 mod take_over;
+
+pub use giving::{Gift, GiveError, GrantTerms, KnownClient};
 
 use crate::autostart::{Autostart, AutostartParts};
 use crate::clock::Clock;

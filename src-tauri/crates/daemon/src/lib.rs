@@ -42,11 +42,13 @@ pub use config::{
     AutostartSettings, Config, ConfigError, FileView, FilesystemSettings, GitConfigSettings, LimitSettings,
     NetworkSettings, PassEnv, Sandbox, SandboxBackend, SandboxPolicy, SandboxSettings, Server, Servers,
 };
-pub use daemon::{Daemon, DaemonOptions, ENDING, StartError, start};
+pub use daemon::{
+    Daemon, DaemonOptions, ENDING, Gift, GiveError, GrantTerms, KnownClient, StartError, start,
+};
 pub use event_log::EventLog;
 pub use grants::{Files, GrantSubject, Granted, StandingGrant, StoreError};
 pub use home::{Home, HomeError, UnresolvedPath, canonical_home};
 pub use listener::ListenError;
 pub use policy_snapshot::{ExposedFile, PolicyFiles, PolicySnapshot, SnapshotError};
 pub use protection::{Exposure, WritableBy, protection};
-pub use view::shown_entry;
+pub use view::{shown_entry, time_of_day};

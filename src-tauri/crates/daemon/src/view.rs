@@ -55,7 +55,8 @@ fn being_taken_back(ending: &Ending) -> String {
 }
 
 /// Date and time of day in UTC.
-pub(crate) fn time_of_day(ms: u64) -> String {
+#[must_use]
+pub fn time_of_day(ms: u64) -> String {
     let time = i64::try_from(ms).ok().and_then(DateTime::from_timestamp_millis).unwrap_or_default();
     time.format("%Y-%m-%d %H:%M:%SZ").to_string()
 }

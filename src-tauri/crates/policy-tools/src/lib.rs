@@ -6,6 +6,7 @@
 //! - Pure, as the judge is: no IO, no clock, no randomness.
 
 pub mod diff;
+pub mod explained;
 pub mod lint;
 pub mod propose;
 pub mod replay;

@@ -15,6 +15,7 @@ use crate::arguments::Scope;
 use crate::cargo;
 use crate::fuzz;
 use crate::machine::{self, Purpose};
+use crate::page;
 use crate::parts::APP;
 use crate::process;
 use crate::terminal::{complain, heading, say, spoken};
@@ -40,7 +41,7 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     let fuzz = ["check", "--manifest-path", fuzz::MANIFEST, "--target-dir", "target/fuzz"];
     let fuzz = std::thread::spawn(move || cargo::command(&fuzz).output());
     let fuzz = RefCell::new(Some(fuzz));
-    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 12] = [
+    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 13] = [
         ("Tidiness", &tidy::check),
         ("Imports", &imports),
         ("Names of types", &type_names),
@@ -48,6 +49,7 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
         ("Pages", &documentation::check),
         ("Bounds in pages", &bounds::check),
         ("Lines of documentation", &doc_lines::check),
+        ("Types of the page", &page::types),
         ("Formatting", &|| cargo(&["fmt", "--all", "--check"])),
         ("Lints", &|| cargo(&clippy)),
         ("Fuzz targets", &|| finished(fuzz.take())),

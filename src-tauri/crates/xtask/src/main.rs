@@ -10,12 +10,14 @@ mod cargo;
 mod check;
 mod fuzz;
 mod machine;
+mod page;
 mod parts;
 mod process;
 mod programs;
 mod servers;
 mod suite;
 mod terminal;
+mod totals;
 
 use arguments::Task;
 use std::process::ExitCode;

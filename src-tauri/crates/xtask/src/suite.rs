@@ -6,18 +6,18 @@
 
 mod below;
 mod runner;
-mod totals;
 
 use crate::arguments::{Measuring, Scope};
 use crate::bench;
 use crate::cargo::{self, Built};
 use crate::machine::{self, Purpose};
+use crate::page::{self, PageTests};
 use crate::parts::APP;
 use crate::servers;
 use crate::terminal::{complain, heading, say, spoken};
+use crate::totals::Totals;
 use anyhow::bail;
 use std::time::{Duration, Instant};
-use totals::Totals;
 
 /// Runs every test of the scope. Its last line is the sum.
 pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
@@ -47,6 +47,7 @@ fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
         return Ok(());
     }
     let Some(built) = course.prepare("Build", || build(scope))? else { return Ok(()) };
+    course.stage("Page", || page::test(PageTests::Functions))?;
     course.stage("Crates", || runner::run(scope, &built, runner::Part::Crates))?;
     course.stage("System", || runner::run(scope, &built, runner::Part::System))?;
     course.stage("Benchmarks", || benchmarks(&built))?;
@@ -54,6 +55,7 @@ fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
         if !below::is_here() {
             course.stage("Below /tmp", || below::run(&built))?;
         }
+        course.stage("Page on display", || page::test(PageTests::Pages))?;
         course.stage("Display", || runner::run(scope, &built, runner::Part::Display))?;
     }
     Ok(())

@@ -1,9 +1,9 @@
 //! `policy check`: what is questionable about a policy, and why one would not be taken.
 
-use super::files::World;
 use super::{PolicyInputs, Report};
 use crate::problem::place_of_load;
 use crate::sheet::{Sheet, counted};
+use ironcurtain_admin::trial::TrialError;
 use ironcurtain_daemon::SnapshotError;
 use ironcurtain_policy::{LoadError, SourceLocation};
 use ironcurtain_policy_tools::RuleLines;
@@ -12,11 +12,11 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 
 pub fn report(file: &Path, inputs: &PolicyInputs) -> anyhow::Result<Report> {
-    let world = match World::open(Some(file), inputs) {
+    let world = match super::open(Some(file), inputs) {
         Ok(world) => world,
         Err(problem) => {
-            return match problem.downcast_ref::<SnapshotError>() {
-                Some(SnapshotError::Load(error)) => Ok(refusal(file, error)),
+            return match problem.downcast_ref::<TrialError>() {
+                Some(TrialError::Snapshot(SnapshotError::Load(error))) => Ok(refusal(file, error)),
                 Some(_) | None => Err(problem),
             };
         }

@@ -1,7 +1,6 @@
 //! `policy diff`: what becomes looser and what stricter.
 
 use super::explain::word;
-use super::files::World;
 use super::{PolicyInputs, Report};
 use crate::sheet::Sheet;
 use ironcurtain_policy_tools::diff::{DecisionChange, Difference, ProbeOutcome, diff};
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 pub fn report(old: &Path, new: &Path, inputs: &PolicyInputs) -> anyhow::Result<Report> {
-    let (old, new) = (World::open(Some(old), inputs)?, World::open(Some(new), inputs)?);
+    let (old, new) = (super::open(Some(old), inputs)?, super::open(Some(new), inputs)?);
     let difference = diff(&old.snapshot.policy, &new.snapshot.policy, &new.snapshot.annotations);
     Ok(Report { text: in_words(&difference), json: as_json(&difference), good: true })
 }

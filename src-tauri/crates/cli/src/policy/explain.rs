@@ -1,22 +1,23 @@
 //! `policy explain`: how one call is judged, in words.
 
 use super::Report;
-use super::client::HeldGrants;
-use super::files::{JudgedCall, World};
+use super::client;
 use crate::sheet::Sheet;
 use anyhow::anyhow;
+use ironcurtain_admin::trial::{HeldGrants, JudgedCall, PolicyTrial};
 use ironcurtain_daemon::resolve::FoundPath;
 use ironcurtain_policy::{
     Decision, Denial, Explanation, ExplanationStep, Mismatch, RuleReason, SettledBy, Verdict, strict,
 };
 use ironcurtain_policy_tools::Ruling;
+use ironcurtain_policy_tools::explained::{about, decision_of, is_by_gate, missed, settled};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 const NO_GRANTS: &str = "Grants are not part of this; `--client` says whose are to count.";
 
 pub fn report(
-    world: &World,
+    world: &PolicyTrial,
     server: &str,
     tool: &str,
     arguments: &str,
@@ -25,7 +26,7 @@ pub fn report(
     let read = strict::read(arguments).and_then(|read| strict::exact(arguments).map(|()| read));
     let arguments: Map<String, Value> =
         read.map_err(|misread| anyhow!("`--args` must be a JSON object: {misread}"))?;
-    let judged = world.judge(server, tool, &arguments, held)?;
+    let judged = world.judge(server, tool, &arguments, held);
     let mut text = Sheet::default();
     text.line(format_args!("{server}/{tool}"));
     judged.paths.iter().for_each(|path| path_in_words(&mut text, path));
@@ -37,12 +38,12 @@ pub fn report(
         }
     }
     match held {
-        Some(held) => text.sheet(&held.in_words()),
+        Some(held) => text.sheet(&client::in_words(held)),
         None => text.line(NO_GRANTS),
     }
     let mut json = json(server, tool, &judged);
     if let (Some(held), Some(fields)) = (held, json.as_object_mut()) {
-        fields.insert("client".to_owned(), held.as_json());
+        fields.insert("client".to_owned(), client::as_json(held));
     }
     Ok(Report { text, json, good: true })
 }
@@ -67,67 +68,11 @@ fn path_in_words(text: &mut Sheet, found: &FoundPath) {
 }
 
 fn step_in_words(text: &mut Sheet, step: &ExplanationStep) {
-    text.line(match (step.role, &*step.argument) {
-        (None, _) => "  the call as a whole".to_owned(),
-        (Some(role), "") => format!("  {role}: {}", step.subject),
-        (Some(role), argument) => format!("  {role} in `{argument}`: {}", step.subject),
-    });
+    text.line(format_args!("  {}", about(step)));
     for (rule, miss) in &step.passed {
-        text.line(format_args!("    not `{rule}`: {}", miss_in_words(*miss)));
+        text.line(format_args!("    not `{rule}`: {}", missed(*miss)));
     }
-    text.line(format_args!("    {}: {}", word(decision_of(step)), settled_in_words(step)));
-}
-
-/// The decision of a step: a gate asks about what no rule denies.
-fn decision_of(step: &ExplanationStep) -> Decision {
-    let settled = match &step.settled_by {
-        SettledBy::SessionFolder | SettledBy::Grant(_) => Decision::Allow,
-        SettledBy::Rule { then, .. } => *then,
-        SettledBy::Unannotated => Decision::Escalate,
-        SettledBy::NoRule if step.gated => Decision::Escalate,
-        SettledBy::NoRule => Decision::Deny,
-    };
-    if step.gated { settled.max(Decision::Escalate) } else { settled }
-}
-
-/// Returns `true` if a step comes to its decision by the gate.
-fn is_by_gate(step: &ExplanationStep) -> bool {
-    let by_rule = matches!(&step.settled_by, SettledBy::Rule { then, .. } if *then != Decision::Allow);
-    step.gated && !by_rule
-}
-
-fn settled_in_words(step: &ExplanationStep) -> String {
-    const OUTSIDE: &str = "it is not among the hosts of this server";
-    match &step.settled_by {
-        SettledBy::SessionFolder => "it is inside the session sandbox".to_owned(),
-        SettledBy::Grant(id) => format!("by the grant `{id}`"),
-        SettledBy::Rule { name, .. } if is_by_gate(step) => {
-            format!("{OUTSIDE}, although the rule `{name}` allows it")
-        }
-        SettledBy::Rule { name, reason, .. } if step.gated => {
-            format!("by the rule `{name}`: {reason}; and {OUTSIDE}")
-        }
-        SettledBy::Rule { name, reason, .. } => format!("by the rule `{name}`: {reason}"),
-        SettledBy::Unannotated => "nobody has annotated this tool, and the entry of its server says to ask \
-            (`unannotated`)"
-            .to_owned(),
-        SettledBy::NoRule if step.gated => format!("{OUTSIDE}, and no rule covers it"),
-        SettledBy::NoRule => "no rule covers it".to_owned(),
-    }
-}
-
-fn miss_in_words(miss: Mismatch) -> &'static str {
-    match miss {
-        Mismatch::OtherRoles => "it does not speak about this role",
-        Mismatch::NotWithin => "the path is not in its folder",
-        Mismatch::NotInDomains => "a value of this role leads to none of its hosts",
-        Mismatch::NotListed => "a value is not on its list",
-        Mismatch::InDoubt => {
-            "whether it is meant for the value is not known, and in doubt the stricter rule decides"
-        }
-        Mismatch::NoResource => "the conditions do not hold for a tool that names no resource",
-        Mismatch::MayReach => "the call names something, or its server may reach more than its own sandbox",
-    }
+    text.line(format_args!("    {}: {}", word(decision_of(step)), settled(step)));
 }
 
 fn verdict_in_words(text: &mut Sheet, verdict: &Verdict) {
@@ -209,7 +154,7 @@ fn others(verdict: &Verdict) -> Vec<Value> {
 
 fn step_as_json(step: &ExplanationStep) -> Value {
     let decision = word(decision_of(step));
-    let settled = match &step.settled_by {
+    let by = match &step.settled_by {
         SettledBy::SessionFolder => json!({ "by": "sandbox", "decision": decision }),
         SettledBy::Grant(id) => json!({ "by": "grant", "grant": id, "decision": decision }),
         // The rule that covers it does not come to bear.
@@ -223,9 +168,9 @@ fn step_as_json(step: &ExplanationStep) -> Value {
         SettledBy::NoRule if step.gated => json!({ "by": "gate", "decision": decision }),
         SettledBy::NoRule => json!({ "by": "nothing", "decision": decision }),
     };
-    let passed = |(rule, miss): &(Arc<str>, Mismatch)| json!({ "rule": rule, "why": miss_in_words(*miss) });
+    let passed = |(rule, miss): &(Arc<str>, Mismatch)| json!({ "rule": rule, "why": missed(*miss) });
     json!({
         "role": step.role.map(|role| role.name()), "argument": step.argument, "subject": step.subject.to_string(),
-        "settled": settled, "gated": step.gated, "passed": step.passed.iter().map(passed).collect::<Vec<_>>(),
+        "settled": by, "gated": step.gated, "passed": step.passed.iter().map(passed).collect::<Vec<_>>(),
     })
 }

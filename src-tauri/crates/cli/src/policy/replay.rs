@@ -2,9 +2,9 @@
 
 use super::Report;
 use super::explain::word;
-use super::files::World;
 use super::since;
 use crate::sheet::{Sheet, counted};
+use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_policy::Decision;
 use ironcurtain_policy_tools::Ruling;
 use ironcurtain_policy_tools::replay::{
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// The number of entries that are named of calls that are alike.
 const NAMED: usize = 5;
 
-pub fn report(world: &World, since_ms: u64) -> anyhow::Result<Report> {
+pub fn report(world: &PolicyTrial, since_ms: u64) -> anyhow::Result<Report> {
     let replay = world.replay(since_ms)?;
     let sorted = ReplayComparison::new(&replay);
     Ok(Report {

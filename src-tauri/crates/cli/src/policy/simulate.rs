@@ -2,8 +2,8 @@
 
 use super::Report;
 use super::explain::word;
-use super::files::World;
 use crate::sheet::{Sheet, counted};
+use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_daemon::ConfigError;
 use ironcurtain_paths::bounded_read;
 use ironcurtain_policy::SourceLocation;
@@ -13,12 +13,12 @@ use serde_json::json;
 use std::io;
 use std::path::Path;
 
-pub fn report(world: World, file: &Path) -> anyhow::Result<Report> {
+pub fn report(world: PolicyTrial, file: &Path) -> anyhow::Result<Report> {
     let scenarios = read(file)?;
     let world = world.with_sandbox(scenarios.sandbox.as_deref())?;
     let (mut text, mut results, mut failed) = (Sheet::default(), Vec::new(), 0);
     for scenario in &scenarios.all {
-        let judged = world.judge(&scenario.server, &scenario.tool, &scenario.arguments, None)?;
+        let judged = world.judge(&scenario.server, &scenario.tool, &scenario.arguments, None);
         let ruling = Ruling::of(&judged.outcome);
         let good = scenario.expects(&ruling);
         let Ruling { decision, rule, reason } = ruling;

@@ -4,11 +4,11 @@
 //! - What was built is copied, with the packages that servers are started from; nothing is built a second time.
 
 use super::runner::{self, one};
-use super::totals::Totals;
 use crate::cargo::Built;
 use crate::parts;
 use crate::process::{self, command};
 use crate::terminal::say;
+use crate::totals::Totals;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 

@@ -1,11 +1,11 @@
 //! Running test programs: all at once by nextest where it is installed, one after the other where it is not.
 
-use super::totals::Totals;
 use crate::arguments::Scope;
 use crate::cargo::{self, Built};
 use crate::parts::{APP, DAEMON};
 use crate::process;
 use crate::terminal::{complain, say};
+use crate::totals::Totals;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;

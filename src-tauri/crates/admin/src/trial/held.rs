@@ -1,0 +1,63 @@
+//! The standing grants of one client, read from the database beside the trusted process.
+
+use super::TrialError;
+use ironcurtain_daemon::{Home, StandingGrant};
+use ironcurtain_policy::{HostGrant, PathGrant, ToolGrant};
+use std::collections::BTreeSet;
+
+/// Several clients have that name.
+#[derive(Debug, thiserror::Error)]
+#[error("several clients are called `{name}`: name {}", .keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" or "))]
+pub struct SeveralClients {
+    name: String,
+    keys: BTreeSet<String>,
+}
+
+/// The standing grants that a client holds with one server.
+pub struct HeldGrants {
+    /// The client's executable, else what it was called.
+    pub client: String,
+    /// Its grants.
+    pub grants: Vec<StandingGrant>,
+}
+
+impl HeldGrants {
+    /// Reads the grants of a client that is named by its executable or, where only one has it, by its name.
+    ///
+    /// # Errors
+    /// [`TrialError::Grants`], [`TrialError::Client`].
+    pub fn read(home: &Home, client: &str, server: &str) -> Result<Self, TrialError> {
+        let all = StandingGrant::on_disk(&home.database())?;
+        let key = key_of(client, &all)?;
+        let is_held = |grant: &StandingGrant| grant.subject.client == key && grant.subject.server == server;
+        let grants = all.into_iter().filter(is_held).collect();
+        Ok(Self { client: key, grants })
+    }
+
+    pub(super) fn for_judging(&self) -> Vec<PathGrant> {
+        self.grants.iter().filter_map(StandingGrant::for_judging).collect()
+    }
+
+    pub(super) fn for_gate(&self) -> Vec<HostGrant> {
+        self.grants.iter().filter_map(StandingGrant::for_gate).collect()
+    }
+
+    pub(super) fn for_tools(&self) -> Vec<ToolGrant> {
+        self.grants.iter().filter_map(StandingGrant::for_tool).collect()
+    }
+}
+
+/// The executable, which grants are tied to. A client that holds nothing is taken at its word.
+fn key_of(client: &str, all: &[StandingGrant]) -> Result<String, SeveralClients> {
+    let subjects = || all.iter().map(|grant| &grant.subject);
+    if subjects().any(|subject| subject.client == client) {
+        return Ok(client.to_owned());
+    }
+    let named = subjects().filter(|subject| subject.client_name == client);
+    let keys: BTreeSet<String> = named.map(|subject| subject.client.clone()).collect();
+    match keys.len() {
+        0 => Ok(client.to_owned()),
+        1 => Ok(keys.into_iter().next().unwrap_or_default()),
+        _ => Err(SeveralClients { name: client.to_owned(), keys }),
+    }
+}

@@ -1,0 +1,324 @@
+//! Grants by the person's own hand, in the window of the trusted process itself: given beforehand, changed, given again.
+//!
+//! - Reached only by whoever holds the [`Daemon`]: over the socket nothing is given.
+//! - INVARIANT: nothing is given here that no question would offer: nothing protected, nothing around the home, and nothing
+//!   that removes for always.
+//! - INVARIANT: a grant is on record before it is given. What is changed is given anew first, and then the old one is taken back.
+
+use super::Daemon;
+use crate::clock::{now_ms, random_name};
+use crate::consent::{Lifetime, visible};
+use crate::control;
+use crate::grants::{Files, GrantError, GrantSubject, Granted, StandingGrant};
+use ironcurtain_audit::{Entry, Event};
+use ironcurtain_paths::{CanonicalPath, PathError, PathKind, Resolver};
+use ironcurtain_policy::{AccessSet, GrantKind};
+use ironcurtain_protocol::{Reply, Request};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A client that the kernel proved at some time, to which something can be given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownClient {
+    /// Its executable.
+    pub key: String,
+    /// Its name, for people.
+    pub name: String,
+    /// The servers that it uses, or holds grants with.
+    pub servers: Vec<String>,
+    /// The servers that it has live sessions with.
+    pub live: Vec<String>,
+}
+
+/// A file or folder that the person picked, for one client with one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gift {
+    /// The client's executable.
+    pub client: String,
+    /// The server.
+    pub server: String,
+    /// The path that was picked.
+    pub path: PathBuf,
+    /// The access to it.
+    pub access: AccessSet,
+    /// The lifetime; for that of the session, each live one with this server gets it.
+    pub lifetime: Lifetime,
+}
+
+/// Other terms for a grant. What is not named stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GrantTerms {
+    /// Less access.
+    pub access: Option<AccessSet>,
+    /// Another lifetime, from now on.
+    pub lifetime: Option<Lifetime>,
+    /// A part of the folder, in its place.
+    pub part: Option<PathBuf>,
+}
+
+/// Why nothing is given.
+#[derive(Debug, thiserror::Error)]
+pub enum GiveError {
+    /// No such client has been seen.
+    #[error("no client `{0}` has connected yet; start it with a server of IronCurtain first")]
+    UnknownClient(String),
+    /// It has no session that the grant could end with.
+    #[error("the session is over; choose a time instead")]
+    NoSession,
+    /// Nothing may be done with it.
+    #[error("choose what it may do: read, write or delete")]
+    NoAccess,
+    /// Removing is never for always.
+    #[error("deleting is not granted until it is taken back; choose a time, or leave deleting out")]
+    RemovesForAlways,
+    /// The path is not UTF-8.
+    #[error("the name of what was picked is not UTF-8, so no agent can name it either")]
+    NotUtf8,
+    /// The path cannot be resolved.
+    #[error("`{path}` cannot be granted: {problem}")]
+    Path {
+        /// The path.
+        path: String,
+        /// Why not.
+        problem: PathError,
+    },
+    /// There is no file and no folder.
+    #[error("`{0}` is neither a file nor a folder")]
+    NoFile(String),
+    /// It holds, or lies in, what must never be granted.
+    #[error(
+        "`{0}` is never granted: it is or holds your home, keys, or IronCurtain's own files; pick a folder within it"
+    )]
+    Limits(String),
+    /// There is no such grant any more, or it is none of files.
+    #[error("there is no such permission for files any more")]
+    Gone,
+    /// The terms go beyond what was granted.
+    #[error("that is more than was granted; grant it beforehand instead")]
+    Wider,
+    /// No name could be made.
+    #[error("no grant could be made: {0}")]
+    NoName(#[from] io::Error),
+    /// It cannot be put on record or stored.
+    #[error(transparent)]
+    Grant(#[from] GrantError),
+    /// The new one is given, and the old one is still there.
+    #[error("it is granted on the new terms, but the old permission is not proved to be gone: {0}")]
+    OldOneStays(String),
+}
+
+impl Daemon {
+    /// The clients that something can be given to: those that are connected, and those that hold something.
+    #[must_use]
+    pub fn known_clients(&self) -> Vec<KnownClient> {
+        let mut known: BTreeMap<String, KnownClient> = BTreeMap::new();
+        let mut note = |subject: &GrantSubject, is_live: bool| {
+            // What hides its executable could be anything, and so could what hides it the next time.
+            if !subject.client.starts_with('/') {
+                return;
+            }
+            let client = known.entry(subject.client.clone()).or_insert_with(|| KnownClient {
+                key: subject.client.clone(),
+                name: visible::line(&subject.client_name),
+                servers: Vec::new(),
+                live: Vec::new(),
+            });
+            for (list, counts) in [(&mut client.servers, true), (&mut client.live, is_live)] {
+                if counts && !list.contains(&subject.server) {
+                    list.push(subject.server.clone());
+                }
+            }
+        };
+        self.0.live().iter().for_each(|session| note(&session.principal.subject(), true));
+        self.0.services.grants.now().grants.iter().for_each(|grant| note(&grant.subject, false));
+        known.into_values().collect()
+    }
+
+    /// The grant of this id, if it holds.
+    #[must_use]
+    pub fn holding(&self, id: &str) -> Option<StandingGrant> {
+        self.0.services.grants.listed().into_iter().find(|grant| grant.id == id)
+    }
+
+    /// Gives what the person picked; the path is what was granted, canonical.
+    ///
+    /// # Errors
+    /// [`GiveError`]: nothing is given.
+    pub async fn give(&self, gift: Gift) -> Result<CanonicalPath, GiveError> {
+        let known = self.known_clients().into_iter().find(|known| known.key == gift.client);
+        let known = known.ok_or_else(|| GiveError::UnknownClient(visible::line(&gift.client)))?;
+        let files = self.files(&gift.path, gift.access)?;
+        let subject = |session| GrantSubject {
+            client: known.key.clone(),
+            client_name: known.name.clone(),
+            server: gift.server.clone(),
+            session,
+        };
+        let subjects = match gift.lifetime {
+            Lifetime::Session => self.live_subjects(&gift.client, &gift.server),
+            Lifetime::Once => return Err(GiveError::NoSession),
+            Lifetime::QuarterHour | Lifetime::Hour | Lifetime::Always => vec![subject(None)],
+        };
+        if subjects.is_empty() {
+            return Err(GiveError::NoSession);
+        }
+        let path = files.path.clone();
+        let grants = subjects.into_iter().map(|subject| {
+            let what = Granted::Files(files.clone());
+            StandingGrant::given(what, subject, gift.lifetime, "you picked it in the window".to_owned())
+        });
+        self.hand_out(grants.collect::<Result<_, _>>()?).await?;
+        Ok(path)
+    }
+
+    /// Gives again what was taken back, on the terms that it had.
+    ///
+    /// # Errors
+    /// [`GiveError`]: nothing is given.
+    pub async fn give_again(&self, grant: StandingGrant) -> Result<(), GiveError> {
+        let subject = &grant.subject;
+        let is_over = grant.expires_ms.is_some_and(|end| end <= now_ms());
+        let is_live = |session: &String| self.0.live().iter().any(|live| live.id == *session);
+        if is_over || !subject.session.as_ref().is_none_or(is_live) {
+            return Err(GiveError::NoSession);
+        }
+        if let Granted::Files(files) = &grant.what {
+            // What is there now is what the person means.
+            let now = self.files(Path::new(files.path.as_str()), files.access)?;
+            if now != *files {
+                return Err(GiveError::Gone);
+            }
+        }
+        let provenance = "you took it back and granted it again".to_owned();
+        let again =
+            StandingGrant::given(grant.what.clone(), grant.subject.clone(), grant.lifetime, provenance)?;
+        self.hand_out(vec![StandingGrant { expires_ms: grant.expires_ms, ..again }]).await
+    }
+
+    /// Puts a grant on other terms in the place of one.
+    ///
+    /// # Errors
+    /// [`GiveError`]: nothing changed, but for [`GiveError::OldOneStays`].
+    pub async fn change_grant(&self, id: &str, terms: GrantTerms) -> Result<(), GiveError> {
+        let old = self.holding(id).ok_or(GiveError::Gone)?;
+        let had = old.files().ok_or(GiveError::Gone)?.clone();
+        let access = terms.access.unwrap_or(had.access);
+        let files = match &terms.part {
+            None => Files { access, ..had.clone() },
+            Some(part) => self.files(part, access)?,
+        };
+        let is_within =
+            files.path == had.path || (had.kind == GrantKind::Tree && had.path.contains(&files.path));
+        if !is_within || !is_part_of(access, had.access) {
+            return Err(GiveError::Wider);
+        }
+        if access == AccessSet::default() {
+            return Err(GiveError::NoAccess);
+        }
+        let lifetime = terms.lifetime.unwrap_or(old.lifetime);
+        if lifetime == Lifetime::Once || (lifetime == Lifetime::Session && old.subject.session.is_none()) {
+            return Err(GiveError::NoSession);
+        }
+        let session = old.subject.session.clone().filter(|_| lifetime == Lifetime::Session);
+        let subject = GrantSubject { session, ..old.subject.clone() };
+        let provenance = format!("you changed it ({})", old.provenance);
+        let mut new = StandingGrant::given(Granted::Files(files), subject, lifetime, provenance)?;
+        if terms.lifetime.is_none() {
+            new.expires_ms = old.expires_ms;
+        }
+        self.hand_out(vec![new]).await?;
+        let reply = control::answer(&self.0, Request::Revoke { grant: id.to_owned() }).await;
+        if let Reply::Revoked { .. } = reply {
+            return Ok(());
+        }
+        let failed = if let Reply::Failed { message, .. } = reply { Some(message) } else { None };
+        Err(GiveError::OldOneStays(failed.unwrap_or_else(|| "nothing says so".to_owned())))
+    }
+
+    fn live_subjects(&self, client: &str, server: &str) -> Vec<GrantSubject> {
+        let subjects = self.0.live().into_iter().map(|session| session.principal.subject());
+        subjects.filter(|subject| subject.client == client && subject.server == server).collect()
+    }
+
+    /// The file or folder at a path that was picked, if it may be granted.
+    fn files(&self, picked: &Path, access: AccessSet) -> Result<Files, GiveError> {
+        if access == AccessSet::default() {
+            return Err(GiveError::NoAccess);
+        }
+        let snapshot = self.0.services.snapshot();
+        let raw = picked.to_str().ok_or(GiveError::NotUtf8)?;
+        let shown = visible::path(raw);
+        let resolver = Resolver::new(snapshot.home.clone(), snapshot.home.clone());
+        let found =
+            resolver.resolve(raw).map_err(|problem| GiveError::Path { path: shown.clone(), problem })?;
+        let kind = match found.target {
+            PathKind::File { .. } => GrantKind::File,
+            PathKind::Folder => GrantKind::Tree,
+            PathKind::Missing | PathKind::Special => return Err(GiveError::NoFile(shown)),
+        };
+        if !snapshot.limits().may_be_granted(&found.path) {
+            return Err(GiveError::Limits(visible::path(found.path.as_str())));
+        }
+        Ok(Files { path: found.path, kind, access })
+    }
+
+    /// Puts grants on record and gives them.
+    async fn hand_out(&self, grants: Vec<StandingGrant>) -> Result<(), GiveError> {
+        let removes_for_always = |grant: &StandingGrant| {
+            grant.lifetime == Lifetime::Always && grant.files().is_some_and(|files| files.access.delete)
+        };
+        if grants.iter().any(removes_for_always) {
+            return Err(GiveError::RemovesForAlways);
+        }
+        let gifts = grants.into_iter().map(|grant| {
+            let entry = entry_of(&grant);
+            (grant, entry)
+        });
+        self.0.services.grants.give(gifts.collect()).await?;
+        self.0.services.changed();
+        Ok(())
+    }
+}
+
+impl StandingGrant {
+    /// A grant that begins now.
+    fn given(
+        what: Granted,
+        subject: GrantSubject,
+        lifetime: Lifetime,
+        provenance: String,
+    ) -> Result<Self, GiveError> {
+        let created_ms = now_ms();
+        let length = lifetime.length().map(|length| u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
+        Ok(Self {
+            id: random_name()?,
+            subject,
+            what,
+            lifetime,
+            expires_ms: length.map(|length| created_ms.saturating_add(length)),
+            created_ms,
+            last_used_ms: None,
+            uses: 0,
+            provenance,
+        })
+    }
+}
+
+/// The entry that puts a grant on record.
+fn entry_of(grant: &StandingGrant) -> Entry {
+    let words = grant.lifetime.words();
+    let mut entry = Entry::new(Event::Grant, format!("{}, {words}", grant.provenance));
+    entry.grant_id = Some(grant.id.clone());
+    entry.client = Some(grant.subject.client_name.clone());
+    entry.server_name = Some(grant.subject.server.clone());
+    entry.session.clone_from(&grant.subject.session);
+    grant.what.note_in(&mut entry);
+    entry
+}
+
+fn is_part_of(less: AccessSet, all: AccessSet) -> bool {
+    [(less.read, all.read), (less.write, all.write), (less.delete, all.delete)]
+        .iter()
+        .all(|(wanted, has)| *has || !wanted)
+}

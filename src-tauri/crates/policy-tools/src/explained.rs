@@ -1,0 +1,72 @@
+//! An explanation of a verdict in words: for each value, what settled it, and why rules before that did not.
+
+use ironcurtain_policy::{Decision, ExplanationStep, Mismatch, SettledBy};
+
+/// The decision of a step: a gate asks about what no rule denies.
+#[must_use]
+pub fn decision_of(step: &ExplanationStep) -> Decision {
+    let settled = match &step.settled_by {
+        SettledBy::SessionFolder | SettledBy::Grant(_) => Decision::Allow,
+        SettledBy::Rule { then, .. } => *then,
+        SettledBy::Unannotated => Decision::Escalate,
+        SettledBy::NoRule if step.gated => Decision::Escalate,
+        SettledBy::NoRule => Decision::Deny,
+    };
+    if step.gated { settled.max(Decision::Escalate) } else { settled }
+}
+
+/// Returns `true` if a step comes to its decision by the gate.
+#[must_use]
+pub fn is_by_gate(step: &ExplanationStep) -> bool {
+    let by_rule = matches!(&step.settled_by, SettledBy::Rule { then, .. } if *then != Decision::Allow);
+    step.gated && !by_rule
+}
+
+/// The value that a step is about.
+#[must_use]
+pub fn about(step: &ExplanationStep) -> String {
+    match (step.role, &*step.argument) {
+        (None, _) => "the call as a whole".to_owned(),
+        (Some(role), "") => format!("{role}: {}", step.subject),
+        (Some(role), argument) => format!("{role} in `{argument}`: {}", step.subject),
+    }
+}
+
+/// The reason of a step's decision.
+#[must_use]
+pub fn settled(step: &ExplanationStep) -> String {
+    const OUTSIDE: &str = "it is not among the hosts of this server";
+    match &step.settled_by {
+        SettledBy::SessionFolder => "it is inside the session sandbox".to_owned(),
+        SettledBy::Grant(id) => format!("by the grant `{id}`"),
+        SettledBy::Rule { name, .. } if is_by_gate(step) => {
+            format!("{OUTSIDE}, although the rule `{name}` allows it")
+        }
+        SettledBy::Rule { name, reason, .. } if step.gated => {
+            format!("by the rule `{name}`: {reason}; and {OUTSIDE}")
+        }
+        SettledBy::Rule { name, reason, .. } => format!("by the rule `{name}`: {reason}"),
+        SettledBy::Unannotated => {
+            "nobody has annotated this tool, and the entry of its server says to ask (`unannotated`)"
+                .to_owned()
+        }
+        SettledBy::NoRule if step.gated => format!("{OUTSIDE}, and no rule covers it"),
+        SettledBy::NoRule => "no rule covers it".to_owned(),
+    }
+}
+
+/// The reason that a rule does not cover a value.
+#[must_use]
+pub fn missed(miss: Mismatch) -> &'static str {
+    match miss {
+        Mismatch::OtherRoles => "it does not speak about this role",
+        Mismatch::NotWithin => "the path is not in its folder",
+        Mismatch::NotInDomains => "a value of this role leads to none of its hosts",
+        Mismatch::NotListed => "a value is not on its list",
+        Mismatch::InDoubt => {
+            "whether it is meant for the value is not known, and in doubt the stricter rule decides"
+        }
+        Mismatch::NoResource => "the conditions do not hold for a tool that names no resource",
+        Mismatch::MayReach => "the call names something, or its server may reach more than its own sandbox",
+    }
+}

@@ -1,0 +1,119 @@
+//! The page of the window: its types, and its tests, in node and in the engine that the app uses.
+//!
+//! - What they need is pinned in `tests/package.json`, as the servers are.
+
+use crate::machine::{self, Purpose};
+use crate::terminal::say;
+use crate::totals::Totals;
+use crate::{parts, process, servers};
+use anyhow::Context;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// Longer than the tests take on a slow machine.
+const LIMIT: Duration = Duration::from_secs(10 * 60);
+
+/// Which tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PageTests {
+    /// Those of functions, in node alone.
+    Functions,
+    /// Those of pages, in the engine, on a display of their own.
+    Pages,
+}
+
+/// Checks the types of every file of `ui/`. The compiler looks at a copy, in which what others wrote has its types beside it.
+pub(crate) fn types() -> anyhow::Result<()> {
+    machine::prepare(&[Purpose::Tests])?;
+    servers::install()?;
+    let (root, npm) = (parts::root(), parts::root().join("target/npm/node_modules"));
+    let copy = root.join("target/page");
+    if copy.exists() {
+        fs::remove_dir_all(&copy)?;
+    }
+    copy_all(&root.join("ui"), &copy.join("ui"))?;
+    for file in ["tsconfig.json", "globals.d.ts"] {
+        fs::copy(root.join("tests/window").join(file), copy.join(file))?;
+    }
+    for file in ["lit-html.d.ts", "directive.d.ts", "directives/repeat.d.ts", "directives/live.d.ts"] {
+        fs::copy(npm.join("lit-html").join(file), copy.join("ui/vendor/lit-html").join(file))?;
+    }
+    process::run(process::command("node").arg(npm.join("typescript/bin/tsc")).arg("--project").arg(copy))
+}
+
+/// Runs tests of the page.
+pub(crate) fn test(tests: PageTests) -> anyhow::Result<Totals> {
+    let ending = match tests {
+        PageTests::Functions => ".test.js",
+        PageTests::Pages => ".browser.js",
+    };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(parts::root().join("tests/window"))? {
+        let path = entry?.path();
+        if path.to_string_lossy().ends_with(ending) {
+            files.push(path);
+        }
+    }
+    let mut node = process::command("node");
+    node.args(["--test", "--test-reporter=tap"]).args(files);
+    let (mut totals, mut told) = (Totals::default(), false);
+    let ended = process::watch(&mut node, LIMIT, |line| {
+        told |= add(&mut totals, line);
+        say(line)
+    })?;
+    anyhow::ensure!(told && totals != Totals::default(), "there is no test to run");
+    if !ended.success() && totals.failed == 0 {
+        totals.add(Totals::ONE_FAILURE);
+    }
+    Ok(totals)
+}
+
+/// Adds what a line of node's sum says. A test that was skipped is one that failed to be run.
+fn add(totals: &mut Totals, line: &str) -> bool {
+    let Some((what, count)) = line.strip_prefix("# ").and_then(|line| line.split_once(' ')) else {
+        return false;
+    };
+    let Ok(count) = count.parse::<u64>() else { return false };
+    match what {
+        "pass" => totals.passed += count,
+        "fail" | "cancelled" | "skipped" | "todo" => totals.failed += count,
+        _ => return false,
+    }
+    true
+}
+
+fn copy_all(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let (entry, to) = (entry?, to.to_path_buf());
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_all(&entry.path(), &to)?;
+        } else {
+            fs::copy(entry.path(), &to).with_context(|| format!("{}", to.display()))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_run_is_a_failure() {
+        let mut totals = Totals::default();
+        let sum = [
+            "# tests 9",
+            "# pass 5",
+            "# fail 1",
+            "# cancelled 1",
+            "# skipped 2",
+            "# drawing took 3 ms",
+            "ok 1",
+        ];
+        let told = sum.iter().filter(|line| add(&mut totals, line)).count();
+        assert_eq!((totals, told), (Totals { passed: 5, failed: 4 }, 4));
+    }
+}

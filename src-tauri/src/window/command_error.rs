@@ -1,0 +1,57 @@
+//! Why a command failed, for the page.
+
+use ironcurtain_protocol::{ErrorCode, Reply};
+use serde::Serialize;
+use std::fmt::Display;
+
+/// Why a command failed. The page matches `code` and shows `message`.
+#[derive(Debug, Serialize)]
+pub(crate) struct CommandError {
+    code: ErrorCode,
+    message: String,
+}
+
+impl CommandError {
+    /// The answer to a request that cannot be done, and why.
+    pub(super) fn refused(problem: impl Display) -> Self {
+        Self { code: ErrorCode::Storage, message: problem.to_string() }
+    }
+
+    /// The answer to a request that makes no sense.
+    pub(super) fn malformed(problem: impl Display) -> Self {
+        Self { code: ErrorCode::Malformed, message: problem.to_string() }
+    }
+
+    /// A reply that is not the one that was asked for proves nothing, so it is a failure.
+    pub(super) fn of(reply: Reply) -> Self {
+        match reply {
+            Reply::Failed { code, message } => Self { code, message },
+            Reply::Status(_)
+            | Reply::Sessions(_)
+            | Reply::Session(_)
+            | Reply::LeftBehind(_)
+            | Reply::LastLooks(_)
+            | Reply::Grants(_)
+            | Reply::Revoked { .. }
+            | Reply::Done
+            | Reply::Activity(_)
+            | Reply::Audit(_)
+            | Reply::Metrics(_) => Self::malformed("the answer was not understood; try again"),
+        }
+    }
+
+    /// The words for the person.
+    pub(super) fn into_message(self) -> String {
+        self.message
+    }
+}
+
+/// Does what reads or writes files, away from the thread that draws.
+pub(super) async fn aside<T: Send + 'static, E: Display + Send + 'static>(
+    act: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, CommandError> {
+    match tauri::async_runtime::spawn_blocking(act).await {
+        Ok(done) => done.map_err(CommandError::refused),
+        Err(problem) => Err(CommandError::refused(problem)),
+    }
+}

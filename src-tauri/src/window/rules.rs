@@ -1,0 +1,303 @@
+//! Commands about the rules: what they say, how a call would be judged, what others would do, and writing them.
+
+use super::AppState;
+use super::command_error::{CommandError, aside};
+use super::grants::trusted;
+use ironcurtain_admin::rules::{RulesError, rules_file, rules_in_force, rules_of, write_rules};
+use ironcurtain_admin::trial::{JudgedCall, PolicyTrial};
+use ironcurtain_audit::{self as audit, Filter};
+use ironcurtain_daemon::Home;
+use ironcurtain_policy::{Decision, strict};
+use ironcurtain_policy_tools::diff::diff_rules;
+use ironcurtain_policy_tools::explained::{about, decision_of, missed, settled};
+use ironcurtain_policy_tools::lint::{LintFinding, lint};
+use ironcurtain_policy_tools::replay::{AlikeGroups, ReplayComparison};
+use ironcurtain_policy_tools::{Ruling, diff};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tauri::State;
+
+/// The time over which decisions are counted and rules are tried.
+const WEEK_MS: u64 = 7 * 86_400_000;
+
+/// The most decisions that are counted.
+const MOST_COUNTED: usize = 20_000;
+
+#[derive(Debug, Serialize)]
+pub(super) struct RulesView {
+    rules: Vec<RuleView>,
+    text: String,
+    file: String,
+    /// They are the person's own.
+    own: bool,
+    /// Findings about no rule.
+    findings: Vec<String>,
+    counted_since_ms: u64,
+    tools: Vec<ToolsOf>,
+}
+
+#[derive(Debug, Serialize)]
+struct RuleView {
+    name: String,
+    description: String,
+    then: &'static str,
+    reason: String,
+    /// As it is written.
+    text: String,
+    /// Calls that it decided.
+    decided: usize,
+    findings: Vec<String>,
+}
+
+/// The tools of a server that can be called.
+#[derive(Debug, Serialize)]
+struct ToolsOf {
+    server: String,
+    tools: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TriedCall {
+    server: String,
+    tool: String,
+    arguments: String,
+    client: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Explained {
+    decision: &'static str,
+    by: String,
+    reason: String,
+    paths: Vec<String>,
+    steps: Vec<ExplainedStep>,
+}
+
+#[derive(Debug, Serialize)]
+struct ExplainedStep {
+    about: String,
+    decision: &'static str,
+    by: String,
+    passed: Vec<PassedRule>,
+}
+
+/// A rule that does not cover a value, and why.
+#[derive(Debug, Serialize)]
+struct PassedRule {
+    rule: String,
+    why: &'static str,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct DryRun {
+    /// Why they would be refused.
+    problem: Option<String>,
+    findings: Vec<String>,
+    added: Vec<String>,
+    removed: Vec<String>,
+    changed: Vec<String>,
+    looser: Vec<ChangedCalls>,
+    stricter: Vec<ChangedCalls>,
+    same: usize,
+    not_judged: usize,
+    calls: usize,
+}
+
+/// Calls that are alike and come out otherwise.
+#[derive(Debug, Serialize)]
+struct ChangedCalls {
+    server: String,
+    tool: String,
+    then: &'static str,
+    now: &'static str,
+    count: usize,
+    example: String,
+    reason: String,
+}
+
+#[tauri::command]
+pub(super) async fn rules(state: State<'_, AppState>) -> Result<RulesView, CommandError> {
+    let home = trusted(&state)?.home;
+    aside(move || view(&home)).await
+}
+
+#[tauri::command]
+pub(super) async fn explain(state: State<'_, AppState>, call: TriedCall) -> Result<Explained, CommandError> {
+    let home = trusted(&state)?.home;
+    let arguments: Map<String, Value> = strict::read(&call.arguments).map_err(|misread| {
+        CommandError::malformed(format!("the arguments must be a JSON object: {misread}"))
+    })?;
+    aside(move || {
+        let trial = rules_in_force(&home)?;
+        let held = call.client.map(|client| trial.grants_of(&client, &call.server)).transpose()?;
+        Ok::<_, RulesError>(explained(&trial.judge(&call.server, &call.tool, &arguments, held.as_ref())))
+    })
+    .await
+}
+
+#[tauri::command]
+pub(super) async fn try_rules(state: State<'_, AppState>, text: String) -> Result<DryRun, CommandError> {
+    let home = trusted(&state)?.home;
+    aside(move || dry_run(&home, &text)).await
+}
+
+#[tauri::command]
+pub(super) async fn save_rules(
+    state: State<'_, AppState>,
+    text: String,
+    before: String,
+) -> Result<(), CommandError> {
+    let home = trusted(&state)?.home;
+    aside(move || write_rules(&home, &text, &before)).await
+}
+
+fn view(home: &Home) -> Result<RulesView, RulesError> {
+    let trial = rules_in_force(home)?;
+    let snapshot = &trial.snapshot;
+    let findings = findings(&trial);
+    let counted_since_ms = week_ago();
+    let decided = decided(home, counted_since_ms);
+    let texts = written(snapshot.policy_text());
+    let rules = snapshot.policy.rules().iter().enumerate().map(|(at, rule)| {
+        let name = rule.name().to_string();
+        let own = findings.iter().filter(|finding| finding.rule.as_ref() == Some(&name));
+        RuleView {
+            description: rule.description.clone(),
+            then: word(rule.then),
+            reason: rule.reason().to_string(),
+            text: texts.get(at).cloned().unwrap_or_default(),
+            decided: decided.get(&name).copied().unwrap_or_default(),
+            findings: own.map(|finding| format!("{}: {}", finding.field, finding.kind)).collect(),
+            name,
+        }
+    });
+    let tools_of = |server: &str| ToolsOf {
+        server: server.to_owned(),
+        tools: snapshot.annotations.tools(server).map(|(tool, _)| tool.to_owned()).collect(),
+    };
+    let file = rules_file(home);
+    Ok(RulesView {
+        rules: rules.collect(),
+        text: snapshot.policy_text().to_owned(),
+        own: file.exists(),
+        file: file.display().to_string(),
+        findings: findings.iter().filter(|one| one.rule.is_none()).map(ToString::to_string).collect(),
+        counted_since_ms,
+        tools: snapshot.annotations.servers().map(tools_of).collect(),
+    })
+}
+
+fn findings(trial: &PolicyTrial) -> Vec<LintFinding> {
+    let snapshot = &trial.snapshot;
+    lint(&snapshot.policy, &snapshot.annotations, &snapshot.protected, &snapshot.home)
+}
+
+/// The number of calls that each rule decided.
+fn decided(home: &Home, since_ms: u64) -> HashMap<String, usize> {
+    let filter = Filter { since_ms: Some(since_ms), ..Filter::default() };
+    // Counts are there to help; rules are shown without them, too.
+    let entries = audit::search(&home.audit(), &filter, MOST_COUNTED).unwrap_or_default();
+    let mut counts = HashMap::new();
+    for decision in entries.into_iter().filter_map(|entry| entry.policy_decision) {
+        *counts.entry(decision.rule).or_default() += 1;
+    }
+    counts
+}
+
+/// Each rule as the file has it.
+fn written(text: &str) -> Vec<String> {
+    let file: Value = serde_json::from_str(text).unwrap_or_default();
+    let rules = file.get("rules").and_then(Value::as_array);
+    rules.into_iter().flatten().map(|rule| serde_json::to_string_pretty(rule).unwrap_or_default()).collect()
+}
+
+fn explained(judged: &JudgedCall) -> Explained {
+    let Ruling { decision, rule, reason } = Ruling::of(&judged.outcome);
+    let path = |found: &ironcurtain_daemon::resolve::FoundPath| {
+        let links = found.links.iter().map(|link| format!("; the link {} leads to {}", link.at, link.target));
+        format!("`{}` is {}{}", found.argument, found.path, links.collect::<String>())
+    };
+    let steps = judged.outcome.iter().flat_map(|explanation| &explanation.steps).map(|step| ExplainedStep {
+        about: about(step),
+        decision: word(decision_of(step)),
+        by: settled(step),
+        passed: step
+            .passed
+            .iter()
+            .map(|(rule, miss)| PassedRule { rule: rule.to_string(), why: missed(*miss) })
+            .collect(),
+    });
+    Explained {
+        decision: word(decision),
+        by: rule,
+        reason,
+        steps: steps.collect(),
+        paths: judged.paths.iter().map(path).collect(),
+    }
+}
+
+fn dry_run(home: &Home, text: &str) -> Result<DryRun, RulesError> {
+    let new = match rules_of(home, text) {
+        Ok(new) => new,
+        Err(RulesError::Trial(problem)) => {
+            return Ok(DryRun { problem: Some(problem.to_string()), ..DryRun::default() });
+        }
+        Err(problem) => return Err(problem),
+    };
+    let old = rules_in_force(home)?;
+    let diff::Difference { added, removed, changed, .. } =
+        diff_rules(&old.snapshot.policy, &new.snapshot.policy);
+    let replay = new.replay(week_ago())?;
+    let sorted = ReplayComparison::new(&replay);
+    let new_findings = findings(&new);
+    let known = findings(&old);
+    Ok(DryRun {
+        problem: None,
+        findings: new_findings
+            .iter()
+            .filter(|finding| !known.contains(finding))
+            .map(ToString::to_string)
+            .collect(),
+        added,
+        removed,
+        changed,
+        looser: changed_calls(&sorted.looser),
+        stricter: changed_calls(&sorted.stricter),
+        same: sorted.same,
+        not_judged: sorted.left_out.values().map(Vec::len).sum(),
+        calls: replay.calls.len(),
+    })
+}
+
+fn changed_calls(groups: &AlikeGroups<'_>) -> Vec<ChangedCalls> {
+    let changed = groups.iter().map(|(alike, calls)| {
+        let (example, now) =
+            calls.first().map(|(call, now)| (call.paths.join(" "), now.reason.clone())).unzip();
+        ChangedCalls {
+            server: alike.server.to_owned(),
+            tool: alike.tool.to_owned(),
+            then: word(alike.then.0),
+            now: word(alike.now.0),
+            count: calls.len(),
+            example: example.unwrap_or_default(),
+            reason: now.unwrap_or_default(),
+        }
+    });
+    changed.collect()
+}
+
+fn week_ago() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_sub(WEEK_MS)
+}
+
+fn word(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Allow => "allow",
+        Decision::Escalate => "escalate",
+        Decision::Deny => "deny",
+    }
+}

@@ -1,0 +1,164 @@
+//! Commands about servers: what there is, adding, installing, updating, and looking at their tools.
+//!
+//! - What is proposed is kept here until the person says yes: what is written is what was shown, whatever the page says.
+
+use super::AppState;
+use super::command_error::{CommandError, aside};
+use super::grants::trusted;
+use super::servers_view::{FoundUpdate, ProposedTools, ServersView};
+use crate::backend::Trusted;
+use ironcurtain_admin::annotate::{AnnotateError, AnnotationsFile, Draft};
+use ironcurtain_admin::catalog::{AddRequest, Catalog, CatalogError, Source, add};
+use ironcurtain_admin::inspect::{Inspection, inspect};
+use ironcurtain_admin::install::{Installer, Update, Updated, install, look_for_update as look};
+use ironcurtain_daemon::consent::visible;
+use ironcurtain_protocol::{Reply, Request};
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tauri::State;
+
+/// The time that a package manager may take.
+const INSTALLING: Duration = Duration::from_secs(600);
+
+/// The time that a server may take to list its tools.
+const LISTING: Duration = Duration::from_secs(60);
+
+/// Proposals that wait for the person's yes, by the server's name.
+#[derive(Default)]
+pub(super) struct ServerDrafts {
+    tools: Mutex<HashMap<String, Draft>>,
+    updates: Mutex<HashMap<String, Box<Update>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WantedServer {
+    id: String,
+    name: String,
+    settings: BTreeMap<String, String>,
+}
+
+/// Why a known server is not added.
+#[derive(Debug, thiserror::Error)]
+enum AddFailed {
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    #[error("the catalog has no `{0}`")]
+    Unknown(String),
+    #[error(transparent)]
+    Add(#[from] ironcurtain_admin::catalog::AddError),
+}
+
+#[tauri::command]
+pub(super) async fn servers(state: State<'_, AppState>) -> Result<ServersView, CommandError> {
+    let home = trusted(&state)?.home;
+    let reply = state.backend.request(Request::Sessions).await;
+    let Reply::Sessions(sessions) = reply else { return Err(CommandError::of(reply)) };
+    aside(move || ServersView::read(&home, &sessions)).await
+}
+
+#[tauri::command]
+pub(super) async fn add_server(
+    state: State<'_, AppState>,
+    server: WantedServer,
+) -> Result<Vec<String>, CommandError> {
+    let home = trusted(&state)?.home;
+    aside(move || {
+        let catalog = Catalog::shipped()?;
+        let known = catalog.find(&server.id).ok_or_else(|| AddFailed::Unknown(visible::line(&server.id)))?;
+        let request =
+            AddRequest { known, name: &server.name, from: None, settings: &server.settings, replace: false };
+        let added = add(&home, request)?;
+        let mut told = vec![format!("It is written into {}.", added.servers.display())];
+        if added.annotations.is_none() {
+            told.push("Nobody has looked at its tools yet, so none can be called: look at them.".to_owned());
+        }
+        if matches!(known.source, Source::Npm { .. } | Source::Pypi { .. }) {
+            told.push("Its package is to be installed before it can start.".to_owned());
+        }
+        told.extend(known.needs.as_ref().map(|needs| format!("It needs {needs}.")));
+        Ok::<_, AddFailed>(told)
+    })
+    .await
+}
+
+#[tauri::command]
+pub(super) async fn install_server(state: State<'_, AppState>, name: String) -> Result<String, CommandError> {
+    let installer = installer(trusted(&state)?);
+    let installed = install(&installer, &name).await.map_err(CommandError::refused)?;
+    let package = installed.record.spelled();
+    Ok(if installed.already {
+        format!("{package} is installed already, and is what it was.")
+    } else {
+        format!("{package} is installed. Nothing of it was run.")
+    })
+}
+
+#[tauri::command]
+pub(super) async fn look_for_update(
+    state: State<'_, AppState>,
+    name: String,
+) -> Result<FoundUpdate, CommandError> {
+    let installer = installer(trusted(&state)?);
+    let mut updates = HashMap::new();
+    let found = match look(&installer, &name, None).await.map_err(CommandError::refused)? {
+        Updated::Newest(version) => FoundUpdate::newest(version),
+        Updated::Found(update) => {
+            let found = FoundUpdate::of(&update);
+            updates.insert(name, update);
+            found
+        }
+    };
+    // One at a time holds the packages; an older one is forgotten.
+    *state.drafts.updates.lock().unwrap_or_else(PoisonError::into_inner) = updates;
+    Ok(found)
+}
+
+#[tauri::command]
+pub(super) async fn take_update(state: State<'_, AppState>, name: String) -> Result<String, CommandError> {
+    let update = state.drafts.updates.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
+    let update = update.ok_or_else(|| CommandError::malformed("look for the update again"))?;
+    let told =
+        format!("Version {} is started from now on; sessions that run keep {}.", update.to, update.from);
+    aside(move || update.switch()).await?;
+    Ok(told)
+}
+
+#[tauri::command]
+pub(super) async fn look_at_tools(
+    state: State<'_, AppState>,
+    name: String,
+) -> Result<ProposedTools, CommandError> {
+    let Trusted { home, programs, allow_root, .. } = trusted(&state)?;
+    let inspection = Inspection { home: home.clone(), programs, allow_root, patience: LISTING };
+    let listed = inspect(&inspection, &name).await.map_err(CommandError::refused)?;
+    let draft = Draft::new(&name, listed);
+    let (draft, proposed) = aside(move || {
+        let changes = AnnotationsFile::open(&home)?.compare(&draft)?;
+        let proposed = ProposedTools::of(&draft, &changes);
+        Ok::<_, AnnotateError>((draft, proposed))
+    })
+    .await?;
+    state.drafts.tools.lock().unwrap_or_else(PoisonError::into_inner).insert(name, draft);
+    Ok(proposed)
+}
+
+#[tauri::command]
+pub(super) async fn keep_tools(state: State<'_, AppState>, name: String) -> Result<String, CommandError> {
+    let home = trusted(&state)?.home;
+    let draft = state.drafts.tools.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
+    let draft = draft.ok_or_else(|| CommandError::malformed("look at its tools again"))?;
+    aside(move || {
+        let file = AnnotationsFile::open(&home)?;
+        file.write(&draft)?;
+        Ok::<_, AnnotateError>(format!("Written to {}.", file.path().display()))
+    })
+    .await
+}
+
+fn installer(trusted: Trusted) -> Installer {
+    let Trusted { home, programs, allow_root, .. } = trusted;
+    Installer { home, programs, allow_root, patience: INSTALLING }
+}

@@ -1,0 +1,283 @@
+//! Servers for the page: what each reaches, in words, and what its tools mean.
+
+use ironcurtain_admin::annotate::{AnnotationChange, AnnotationChanges, Draft};
+use ironcurtain_admin::catalog::{Catalog, CatalogError, KnownServer, Source};
+use ironcurtain_admin::install::{ToolChange, Update};
+use ironcurtain_daemon::config::ConfigError;
+use ironcurtain_daemon::consent::visible;
+use ironcurtain_daemon::containment::default_view;
+use ironcurtain_daemon::packages::{PackageState, Packages, RunnerCommand};
+use ironcurtain_daemon::{FileView, Home, PolicySnapshot, Server, Servers, SnapshotError};
+use ironcurtain_policy::{Annotations, Role, ToolAnnotation};
+use ironcurtain_policy_tools::propose::Proposal;
+use ironcurtain_protocol::SessionView;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The most characters of a description that are shown.
+const DESCRIPTION: usize = 300;
+
+#[derive(Debug, Serialize)]
+pub(super) struct ServersView {
+    servers: Vec<ServerRow>,
+    catalog: Vec<CatalogRow>,
+    file: String,
+}
+
+/// Why the servers are not shown.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ServersError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+#[derive(Debug, Serialize)]
+struct ServerRow {
+    name: String,
+    description: Option<String>,
+    command: String,
+    sandboxed: bool,
+    reaches: Vec<String>,
+    tools: Vec<ToolRow>,
+    version: Option<String>,
+    problem: Option<String>,
+    can_install: bool,
+    sessions: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct ToolRow {
+    name: String,
+    means: String,
+}
+
+#[derive(Debug, Serialize)]
+struct CatalogRow {
+    id: String,
+    title: String,
+    about: String,
+    why: String,
+    from: String,
+    needs: Option<String>,
+    settings: BTreeMap<String, String>,
+    package: bool,
+}
+
+/// The outcome of looking for an update.
+#[derive(Debug, Serialize)]
+pub(super) struct FoundUpdate {
+    from: String,
+    to: Option<String>,
+    note: Option<String>,
+    tools: Vec<String>,
+}
+
+/// The meanings proposed for the tools of a server.
+#[derive(Debug, Serialize)]
+pub(super) struct ProposedTools {
+    tools: Vec<ProposedTool>,
+    gone: Vec<String>,
+    changes: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct ProposedTool {
+    name: String,
+    left_out: Option<String>,
+    change: &'static str,
+    arguments: Vec<ProposedMeaning>,
+}
+
+#[derive(Debug, Serialize)]
+struct ProposedMeaning {
+    name: String,
+    roles: String,
+    sure: &'static str,
+    reason: String,
+}
+
+impl ServersView {
+    pub(super) fn read(home: &Home, sessions: &[SessionView]) -> Result<Self, ServersError> {
+        let servers = Servers::load(home)?;
+        let snapshot = PolicySnapshot::load(home, &servers)?;
+        let packages = Packages::of(home);
+        let row = |server: &Server| {
+            let count = sessions.iter().filter(|session| session.server == server.name).count();
+            row(server, &snapshot.annotations, packages.state(server), count)
+        };
+        Ok(Self {
+            servers: servers.iter().map(row).collect(),
+            catalog: Catalog::shipped()?.iter().map(catalog_row).collect(),
+            file: home.config.join("mcp-servers.json").display().to_string(),
+        })
+    }
+}
+
+fn row(server: &Server, annotations: &Annotations, package: PackageState, sessions: usize) -> ServerRow {
+    let (version, problem) = match package {
+        PackageState::NoPackage => (None, None),
+        PackageState::Installed { version, .. } => (Some(version), None),
+        PackageState::NotReady(problem) => (None, Some(problem.to_string())),
+    };
+    let tool =
+        |(name, tool): (&str, &ToolAnnotation)| ToolRow { name: visible::line(name), means: means(tool) };
+    ServerRow {
+        name: visible::line(&server.name),
+        description: server.description.as_deref().map(visible::line),
+        command: visible::line(&server.command_line()),
+        sandboxed: server.sandbox.settings().is_some(),
+        reaches: reaches(server, annotations),
+        tools: annotations.tools(&server.name).map(tool).collect(),
+        version,
+        problem,
+        can_install: matches!(RunnerCommand::of(server), Ok(Some(_))),
+        sessions,
+    }
+}
+
+/// The roles of a tool's arguments, each once.
+fn means(tool: &ToolAnnotation) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for role in tool.arguments.iter().flat_map(|(_, roles)| &roles.default) {
+        if *role != Role::None && !names.contains(&role.name()) {
+            names.push(role.name());
+        }
+    }
+    if names.is_empty() { "names nothing of yours".to_owned() } else { names.join(", ") }
+}
+
+/// The things that a server reaches, in words.
+fn reaches(server: &Server, annotations: &Annotations) -> Vec<String> {
+    let Some(settings) = server.sandbox.settings() else {
+        return vec!["Files and network: everything that you can".to_owned()];
+    };
+    let files = match settings.view.unwrap_or_else(|| default_view(&server.name, annotations)) {
+        FileView::Roots => "Files: what you granted, the session's own folder, and its own program",
+        FileView::HostRead => {
+            "Files: reads this computer's files except keys and what is protected; writes only what you granted"
+        }
+    };
+    let mut told = vec![files.to_owned()];
+    let listed = |what: &str, paths: &[String]| {
+        (!paths.is_empty()).then(|| visible::line(&format!("{what}: {}", paths.join(", "))))
+    };
+    let filesystem = &settings.filesystem;
+    told.extend(listed("Always writes to", &filesystem.allow_write));
+    told.extend(listed("Always reads", &filesystem.allow_read));
+    told.push(match &settings.network {
+        None => "Network: none".to_owned(),
+        Some(network) if network.is_closed() => "Network: none".to_owned(),
+        Some(network) => {
+            let hosts = network.allowed_domains.join(", ");
+            let asks = "you are asked about any other host";
+            visible::line(&match (network.allowed_domains.is_empty(), network.ask_unknown) {
+                (true, _) => format!("Network: {asks}"),
+                (false, true) => format!("Network: {hosts}; {asks}"),
+                (false, false) => format!("Network: {hosts}, and nothing else"),
+            })
+        }
+    });
+    told
+}
+
+fn catalog_row(known: &KnownServer) -> CatalogRow {
+    let (from, package) = match &known.source {
+        Source::Own { .. } => ("comes with IronCurtain".to_owned(), false),
+        Source::Npm { package, version, .. } => (format!("npm package {package} {version}"), true),
+        Source::Pypi { package, version, .. } => (format!("PyPI package {package} {version}"), true),
+        Source::Elsewhere { from, .. } => (from.clone(), false),
+    };
+    CatalogRow {
+        id: known.id.clone(),
+        title: known.title.clone(),
+        about: known.about.clone(),
+        why: known.why.clone(),
+        from,
+        needs: known.needs.clone(),
+        settings: known.settings.clone(),
+        package,
+    }
+}
+
+impl FoundUpdate {
+    pub(super) fn newest(version: String) -> Self {
+        Self { from: version, to: None, note: None, tools: Vec::new() }
+    }
+
+    pub(super) fn of(update: &Update) -> Self {
+        let note = update.not_compared.as_ref();
+        Self {
+            from: update.from.clone(),
+            to: Some(update.to.clone()),
+            note: note.map(|problem| format!("Not compared, so look at each of its tools: {problem}")),
+            tools: update.tools.iter().map(change_in_words).collect(),
+        }
+    }
+}
+
+fn change_in_words(change: &ToolChange) -> String {
+    let short = |text: &str| visible::line(&visible::head(text, DESCRIPTION));
+    match change {
+        ToolChange::New { name, description } => {
+            format!("{}: new, refused until you look at it: {}", short(name), short(description))
+        }
+        ToolChange::Gone { name } => format!("{}: gone", short(name)),
+        ToolChange::Other { name, description, arguments, hints } => {
+            let mut parts = Vec::new();
+            if let Some((before, after)) = description {
+                parts.push(format!(
+                    "was said to be \u{201c}{}\u{201d}, now \u{201c}{}\u{201d}",
+                    short(before),
+                    short(after)
+                ));
+            }
+            parts.extend(arguments.then(|| "takes other arguments".to_owned()));
+            parts.extend(hints.then(|| "says something else of what it changes or destroys".to_owned()));
+            format!("{}: {}", short(name), parts.join("; "))
+        }
+    }
+}
+
+impl ProposedTools {
+    pub(super) fn of(draft: &Draft, changes: &AnnotationChanges) -> Self {
+        let tools = draft.tools.iter().zip(&changes.tools).map(|(tool, (_, change))| {
+            let (left_out, arguments) = match &tool.proposal {
+                Proposal::LeftOut { reason } => (Some(visible::line(reason)), [].as_slice()),
+                Proposal::Annotated { arguments, .. } => (None, arguments.as_slice()),
+            };
+            let meanings = arguments.iter().map(|argument| ProposedMeaning {
+                name: visible::line(&argument.name),
+                roles: argument
+                    .roles
+                    .iter()
+                    .filter(|role| **role != Role::None)
+                    .map(|role| role.name())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+                sure: argument.confidence.name(),
+                reason: visible::line(&visible::head(&argument.reason, DESCRIPTION)),
+            });
+            ProposedTool {
+                name: visible::line(&tool.listed.name),
+                left_out,
+                change: change_word(change),
+                arguments: meanings.collect(),
+            }
+        });
+        Self { tools: tools.collect(), gone: changes.gone.clone(), changes: !changes.is_empty() }
+    }
+}
+
+fn change_word(change: &AnnotationChange) -> &'static str {
+    match change {
+        AnnotationChange::New => "new",
+        AnnotationChange::Same => "as it is",
+        AnnotationChange::Other { .. } => "changed",
+        AnnotationChange::LeftOut => "will be refused",
+        AnnotationChange::StillLeftOut => "stays refused",
+    }
+}

@@ -1,0 +1,28 @@
+//! Commands about sessions: ending one, what it left, and the question that waits.
+
+use super::AppState;
+use super::command_error::CommandError;
+use ironcurtain_protocol::{LeftChoice, Reply, Request};
+use tauri::State;
+
+#[tauri::command]
+pub(super) async fn end_session(state: State<'_, AppState>, session: String) -> Result<(), CommandError> {
+    let reply = state.backend.request(Request::EndSession { session }).await;
+    if let Reply::Done = reply { Ok(()) } else { Err(CommandError::of(reply)) }
+}
+
+#[tauri::command]
+pub(super) async fn decide_left(
+    state: State<'_, AppState>,
+    session: String,
+    path: String,
+    choice: LeftChoice,
+) -> Result<(), CommandError> {
+    let reply = state.backend.request(Request::DecideLeft { session, path, choice }).await;
+    if let Reply::Session(_) = reply { Ok(()) } else { Err(CommandError::of(reply)) }
+}
+
+#[tauri::command]
+pub(super) fn show_question(state: State<'_, AppState>) {
+    state.desktop.raise();
+}

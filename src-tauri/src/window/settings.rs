@@ -1,0 +1,99 @@
+//! Commands about settings: those of `config.json`, starting with the desktop, and how the window looks.
+
+use super::AppState;
+use super::command_error::{CommandError, aside};
+use super::grants::trusted;
+use super::preferences::{Appearance, Preferences};
+use crate::autostart;
+use ironcurtain_admin::settings::{ConfigChangeError, change_settings as write_settings};
+use ironcurtain_daemon::config::ConfigError;
+use ironcurtain_daemon::{Config, Home, SandboxPolicy};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::io;
+use tauri::State;
+
+#[derive(Debug, Serialize)]
+pub(super) struct SettingsView {
+    deadline_seconds: u64,
+    max_sessions: usize,
+    keep_days: u64,
+    unsandboxed: &'static str,
+    autostart: bool,
+    appearance: Appearance,
+    file: String,
+}
+
+/// Settings to change; those that are absent stay.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SettingsChanges {
+    deadline_seconds: Option<Value>,
+    max_sessions: Option<Value>,
+    keep_days: Option<Value>,
+    unsandboxed: Option<Value>,
+    autostart: Option<bool>,
+    appearance: Option<Appearance>,
+}
+
+/// Why the settings are not shown or changed.
+#[derive(Debug, thiserror::Error)]
+enum SettingsFailed {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Settings(#[from] ConfigChangeError),
+    #[error("it cannot be written: {0}")]
+    Write(#[from] io::Error),
+}
+
+#[tauri::command]
+pub(super) async fn settings(state: State<'_, AppState>) -> Result<SettingsView, CommandError> {
+    let home = trusted(&state)?.home;
+    aside(move || view(&home)).await
+}
+
+#[tauri::command]
+pub(super) async fn change_settings(
+    state: State<'_, AppState>,
+    changes: SettingsChanges,
+) -> Result<SettingsView, CommandError> {
+    let home = trusted(&state)?.home;
+    aside(move || {
+        let in_file = [
+            ("questionDeadlineSeconds", changes.deadline_seconds),
+            ("maxSessions", changes.max_sessions),
+            ("recordKeepDays", changes.keep_days),
+            ("sandboxPolicy", changes.unsandboxed),
+        ];
+        let in_file: Vec<(&str, Value)> =
+            in_file.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        if !in_file.is_empty() {
+            write_settings(&home, &in_file)?;
+        }
+        if let Some(on) = changes.autostart {
+            autostart::turn(on)?;
+        }
+        if let Some(appearance) = changes.appearance {
+            Preferences { appearance }.store(&home)?;
+        }
+        Ok::<_, SettingsFailed>(view(&home)?)
+    })
+    .await
+}
+
+fn view(home: &Home) -> Result<SettingsView, ConfigError> {
+    let config = Config::load(home)?;
+    Ok(SettingsView {
+        deadline_seconds: config.question_deadline_seconds,
+        max_sessions: config.max_sessions,
+        keep_days: config.record_keep_days,
+        unsandboxed: match config.sandbox_policy {
+            SandboxPolicy::Enforce => "enforce",
+            SandboxPolicy::Warn => "warn",
+        },
+        autostart: autostart::is_on(),
+        appearance: Preferences::load(home).appearance,
+        file: home.config.join("config.json").display().to_string(),
+    })
+}

@@ -1,0 +1,97 @@
+//! All that every page draws: what runs, what is granted, what waits.
+
+use super::AppState;
+use super::command_error::{CommandError, aside};
+use super::preferences::{Appearance, Preferences};
+use super::record::{Call, calls_of, newest_calls};
+use crate::consent::PendingQuestion;
+use ironcurtain_daemon::KnownClient;
+use ironcurtain_protocol::{GrantView, Reply, Request, SessionRecordView, SessionView, StatusView};
+use serde::Serialize;
+use std::path::PathBuf;
+use tauri::State;
+
+/// The number of the last calls that Home shows.
+const RECENT: usize = 6;
+
+/// All that every page draws.
+#[derive(Debug, Serialize)]
+pub(crate) struct Snapshot {
+    status: StatusView,
+    sessions: Vec<SessionView>,
+    /// The records of live sessions, and of ended ones that left files which wait for the person's word.
+    records: Vec<SessionRecordView>,
+    grants: Vec<GrantView>,
+    waiting: Vec<PendingQuestion>,
+    clients: Vec<ClientRow>,
+    recent: Vec<Call>,
+    home: PathBuf,
+    /// The program that a client is to start.
+    shim: PathBuf,
+    appearance: Appearance,
+}
+
+/// A client that something can be granted to.
+#[derive(Debug, Serialize)]
+struct ClientRow {
+    key: String,
+    name: String,
+    servers: Vec<String>,
+    live: Vec<String>,
+}
+
+impl From<KnownClient> for ClientRow {
+    fn from(KnownClient { key, name, servers, live }: KnownClient) -> Self {
+        Self { key, name, servers, live }
+    }
+}
+
+#[tauri::command]
+pub(super) async fn snapshot(state: State<'_, AppState>) -> Result<Snapshot, CommandError> {
+    let reply = state.backend.request(Request::Status).await;
+    let Reply::Status(status) = reply else { return Err(CommandError::of(reply)) };
+    let reply = state.backend.request(Request::Sessions).await;
+    let Reply::Sessions(sessions) = reply else { return Err(CommandError::of(reply)) };
+    let records = records(&state, &sessions).await?;
+    let reply = state.backend.request(Request::Grants).await;
+    let Reply::Grants(grants) = reply else { return Err(CommandError::of(reply)) };
+    let waiting = state.desktop.waiting().borrow().clone();
+    let clients = state.backend.trusted().map(|trusted| trusted.daemon.known_clients()).unwrap_or_default();
+    let shim = state.backend.trusted().map(|trusted| trusted.programs.join("ironcurtain-shim"));
+    let preferences = state.backend.trusted().map(|trusted| Preferences::load(&trusted.home));
+    Ok(Snapshot {
+        status,
+        sessions,
+        records,
+        grants,
+        waiting,
+        clients: clients.into_iter().map(ClientRow::from).collect(),
+        recent: recent(&state).await?,
+        home: state.home.clone(),
+        shim: shim.unwrap_or_else(|| "ironcurtain-shim".into()),
+        appearance: preferences.unwrap_or_default().appearance,
+    })
+}
+
+async fn recent(state: &AppState) -> Result<Vec<Call>, CommandError> {
+    if let Some(trusted) = state.backend.trusted() {
+        let log = trusted.home.audit();
+        return aside(move || newest_calls(&log, RECENT)).await;
+    }
+    let reply = state.backend.request(Request::Activity { limit: RECENT }).await;
+    let Reply::Activity(entries) = reply else { return Err(CommandError::of(reply)) };
+    Ok(calls_of(entries).into_iter().take(RECENT).collect())
+}
+
+async fn records(state: &AppState, live: &[SessionView]) -> Result<Vec<SessionRecordView>, CommandError> {
+    let reply = state.backend.request(Request::LeftBehind).await;
+    let Reply::LeftBehind(mut records) = reply else { return Err(CommandError::of(reply)) };
+    for SessionView { id, .. } in live {
+        // One that has ended meanwhile, or has just begun, may have none.
+        if let Reply::Session(record) = state.backend.request(Request::Session { session: id.clone() }).await
+        {
+            records.push(record);
+        }
+    }
+    Ok(records)
+}

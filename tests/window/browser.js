@@ -1,0 +1,161 @@
+// A browser with the page and a made-up app: the engine that the app uses, driven over WebDriver, on a screen of its own.
+
+import { spawn } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { createServer as createSocket } from "node:net";
+import { extname, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const HERE = fileURLToPath(new URL(".", import.meta.url));
+const UI = join(HERE, "../../ui");
+const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
+const BOUND_MS = 30_000;
+
+/** The page's policy, as the app has it; without the app's own way to its commands. */
+async function policy() {
+  const { app } = JSON.parse(await readFile(join(HERE, "../../tauri.conf.json"), "utf8"));
+  return app.security.csp.replace(/connect-src[^;]*;/, "connect-src 'none';");
+}
+
+/** Serves `ui/` with the made-up app before it. */
+async function serve() {
+  const csp = await policy();
+  const server = createServer(async (request, response) => {
+    const { pathname } = new URL(request.url, "http://localhost");
+    const path = pathname === "/" ? "/index.html" : normalize(pathname);
+    const from = path === "/made.js" ? join(HERE, "made.js") : join(UI, path);
+    try {
+      let body = await readFile(from);
+      if (path === "/index.html") body = String(body).replace('<script type="module"', '<script src="made.js"></script>\n    <script type="module"');
+      response.writeHead(200, { "content-type": TYPES[extname(from)] ?? "text/plain", "content-security-policy": csp, "cache-control": "no-store" });
+      response.end(body);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
+  return server;
+}
+
+/** A screen without anybody before it; its number. */
+async function screen(width, height, children) {
+  const xvfb = spawn("Xvfb", ["-displayfd", "1", "-screen", "0", `${width}x${height}x24`, "-nolisten", "tcp"], { stdio: ["ignore", "pipe", "ignore"] });
+  children.push(xvfb);
+  return new Promise((ready, failed) => {
+    xvfb.on("error", failed);
+    xvfb.stdout.once("data", (line) => ready(`:${String(line).trim()}`));
+  });
+}
+
+async function freePort() {
+  const socket = createSocket();
+  await new Promise((ready) => socket.listen(0, "127.0.0.1", ready));
+  const { port } = socket.address();
+  await new Promise((ready) => socket.close(ready));
+  return port;
+}
+
+const MINI = "/usr/lib/x86_64-linux-gnu/webkit2gtk-4.1/MiniBrowser";
+
+export class Browser {
+  #children = [];
+  #base = "";
+  #server;
+  #session = "";
+
+  /** Opens a browser of this size. */
+  static async open({ width = 1280, height = 800 } = {}) {
+    const browser = new Browser();
+    browser.#server = await serve();
+    const display = await screen(width, height, browser.#children);
+    const port = await freePort();
+    const env = { ...process.env, DISPLAY: display, GDK_BACKEND: "x11", GSETTINGS_BACKEND: "memory", NO_AT_BRIDGE: "1", LANG: "C.UTF-8" };
+    const driver = spawn("WebKitWebDriver", [`--port=${port}`], { env, stdio: "ignore" });
+    browser.#children.push(driver);
+    browser.#base = `http://127.0.0.1:${port}`;
+    const capabilities = { alwaysMatch: { "webkitgtk:browserOptions": { binary: MINI, args: ["--automation", "--full-screen"] } } };
+    const { sessionId } = await browser.#started("POST", "/session", { capabilities });
+    browser.#session = sessionId;
+    await browser.#ask("POST", "/window/rect", { x: 0, y: 0, width, height });
+    return browser;
+  }
+
+  async close() {
+    await this.#ask("DELETE", "", undefined).catch(() => {});
+    this.#children.reverse().forEach((child) => child.kill());
+    this.#server.close();
+  }
+
+  /** Opens a page of the window. */
+  async go(page, { theme = "light" } = {}) {
+    await this.#ask("POST", "/url", { url: "about:blank" });
+    await this.#ask("POST", "/url", { url: `http://127.0.0.1:${this.#server.address().port}/?theme=${theme}#${page}` });
+    await this.run(`document.documentElement.dataset.theme = ${JSON.stringify(theme)}`);
+    await this.until(`document.querySelector("#page-${page} h1") !== null`);
+  }
+
+  /** The value of a script; an expression without `return` works, too. */
+  run(script) {
+    const body = /\breturn\b/.test(script) ? script : `return (${script});`;
+    return this.#ask("POST", "/execute/sync", { script: body, args: [] });
+  }
+
+  /** The value that a script passes on to `done`. */
+  wait(script) {
+    return this.#ask("POST", "/execute/async", { script: `const done = arguments[0]; ${script}`, args: [] });
+  }
+
+  /** Waits until an expression is true. */
+  async until(expression) {
+    const end = Date.now() + BOUND_MS;
+    while (!(await this.run(expression))) {
+      if (Date.now() > end) throw new Error(`never true: ${expression}\n${await this.run("document.body.innerText")}`);
+      await new Promise((later) => setTimeout(later, 20));
+    }
+  }
+
+  /** Types keys to what has the focus. */
+  keys(...keys) {
+    const actions = keys.flatMap((key) => [{ type: "keyDown", value: key }, { type: "keyUp", value: key }]);
+    return this.#ask("POST", "/actions", { actions: [{ type: "key", id: "keyboard", actions }] });
+  }
+
+  /** Moves the pointer to a control, once it is there, and does what is between press and release. */
+  async press(selector, between = async () => {}) {
+    await this.until(`const control = document.querySelector(${JSON.stringify(selector)}); control?.scrollIntoView({ block: "center" }); return control !== null && !control.disabled;`);
+    const [x, y] = await this.run(`const box = document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect(); return [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)];`);
+    const pointer = (actions) => this.#ask("POST", "/actions", { actions: [{ type: "pointer", id: "mouse", parameters: { pointerType: "mouse" }, actions }] });
+    await pointer([{ type: "pointerMove", duration: 0, x, y }, { type: "pointerDown", button: 0 }]);
+    await between();
+    await pointer([{ type: "pointerUp", button: 0 }]);
+  }
+
+  /** A picture of the window, as PNG. */
+  async picture() {
+    return Buffer.from(await this.#ask("GET", "/screenshot"), "base64");
+  }
+
+  async #started(method, path, body) {
+    for (const end = Date.now() + BOUND_MS; ; ) {
+      try {
+        return await this.#call(method, path, body);
+      } catch (problem) {
+        if (problem.code !== "ECONNREFUSED" && problem.cause?.code !== "ECONNREFUSED") throw problem;
+        if (Date.now() > end) throw new Error("WebKitWebDriver does not answer", { cause: problem });
+        await new Promise((later) => setTimeout(later, 50));
+      }
+    }
+  }
+
+  #ask(method, path, body) {
+    return this.#call(method, `/session/${this.#session}${path}`, body);
+  }
+
+  async #call(method, path, body) {
+    const response = await fetch(this.#base + path, { method, body: body && JSON.stringify(body), headers: { "content-type": "application/json" } });
+    const { value } = await response.json();
+    if (!response.ok) throw new Error(`${path}: ${value.error}: ${value.message}`);
+    return value;
+  }
+}

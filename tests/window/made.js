@@ -1,0 +1,126 @@
+// A made-up app for the page: `window.__TAURI__` with data for every page. Runs in the browser, before `app.js`.
+//
+// `made` is what tests reach: its data, the commands that were called, and `made.change()` for "something changed".
+
+(() => {
+  const now = Date.now();
+  const home = "/home/ada";
+  const client = { name: "Claude Code", exe: "/opt/claude/claude", chain: [{ pid: 1, exe: null, name: "claude" }, { pid: 2, exe: null, name: "zsh" }, { pid: 3, exe: null, name: "gnome-terminal" }], cwd: `${home}/src/app`, says_it_is: "claude-code 2.1", label: null };
+  const grant = (id, path, access, lifetime, more = {}) => ({ id, client: "Claude Code", server: "filesystem", session: null, path, kind: "folder", access, lifetime, expires_ms: null, created_ms: now - 20 * 60_000, last_used_ms: now - 90_000, uses: 31, provenance: "you answered question 12", suspended: null, ending: null, unused_days: null, ...more });
+  const call = (seq, ago, decision, outcome, tool, summary, path, more = {}) => ({ seq, time_ms: now - ago * 1000, event: "decision", session: "s1", client: "Claude Code", server: "filesystem", tool, decision, outcome, summary, paths: path ? [path] : [], details: [["Rule", "ask-before-reading"], ["Arguments", JSON.stringify({ path }, null, 2)], ["Took", "12 ms"]], ...more });
+  const file = (path, when, state, diff, more = {}) => ({ path, shown: path, when, is_new: !diff?.includes("\n-"), diff, state, moved_to: null, keys: [], time_ms: now - 50_000, ...more });
+  const made = {
+    calls: [],
+    fail: {},
+    listeners: [],
+    status: { protection: "protecting", pid: 4711, version: "0.1.0", started_ms: now - 3_600_000, sessions: 2, questions: 0, troubles: [], servers: ["filesystem", "git", "fetch"], policy: "0".repeat(64) },
+    sessions: [
+      { id: "s1", client, server: "filesystem", sandboxed: true, started_ms: now - 26 * 60_000, sandbox_dir: "", allowed: 148, denied: 3, asked: 5, left: 2, roots: [{ path: `${home}/.local/state/ironcurtain/sessions/s1/sandbox`, source: "session sandbox", grant: null }, { path: `${home}/src/app`, source: "rule `work`", grant: null }, { path: `${home}/Documents/tax`, source: "grant `g1`", grant: "g1" }] },
+      { id: "s2", client: { ...client, name: "Cursor", exe: "/opt/cursor/cursor", says_it_is: null }, server: "git", sandboxed: false, started_ms: now - 4 * 60_000, sandbox_dir: "", allowed: 12, denied: 0, asked: 0, left: 0, roots: [] },
+    ],
+    records: [
+      { id: "s1", client: "Claude Code", server: "filesystem", started_ms: now - 26 * 60_000, ended_ms: null, looking: false, unfinished: [], files: [
+        file(`${home}/src/app/.vscode/tasks.json`, "when you open this folder in VS Code", "left", "+{ \"label\": \"<b>build</b>\" }"),
+        file(`${home}/src/app/Makefile`, "when you run make here", "left", " all:\n-\tcargo build\n+\tcargo build --release"),
+        file(`${home}/src/app/.git/hooks/pre-commit`, "when you commit in this repository", "quarantined", null, { moved_to: `${home}/.local/state/ironcurtain/sandboxes/quarantine/1-0/pre-commit` }),
+        file(`${home}/src/app/.git/config`, "when git runs here", "put-back", null, { keys: ["core.fsmonitor", "core.pager"] }),
+      ] },
+    ],
+    grants: [
+      grant("g1", `${home}/Documents/tax`, ["read", "write"], "this session", { session: "s1" }),
+      grant("g2", `${home}/Pictures/2026`, ["read"], "15 minutes", { expires_ms: now + 14 * 60_000 }),
+      grant("g3", `${home}/notes/plan.md`, ["read", "write"], "always", { kind: "file", last_used_ms: null, uses: 0, suspended: "it is now a link to another place" }),
+      grant("g4", "/srv/projects/shared", ["read", "write", "delete"], "always", { client: "Cursor", server: "git", unused_days: 41 }),
+      grant("g5", "docs.example.org:443", ["reach"], "always", { kind: "host", server: "fetch" }),
+      grant("g6", "send_message to \u05d0\u05d1\u05d2 <img src=x onerror=alert(1)>", ["use"], "1 hour", { kind: "tool", server: "slack", expires_ms: now + 3_000_000 }),
+    ],
+    waiting: [],
+    clients: [{ key: "/opt/claude/claude", name: "Claude Code", servers: ["filesystem", "fetch"], live: ["filesystem"] }, { key: "/opt/cursor/cursor", name: "Cursor", servers: ["git"], live: ["git"] }],
+    log: [
+      call(1480, 95, "allow", "Done", "read_text_file", "Allowed by what you granted", `${home}/Documents/tax/2026/summary.md`),
+      call(1479, 1_290, "allow", "Done", "write_file", "Allowed by your answer", `${home}/Documents/tax/a.md`),
+      call(1477, 3_100, "deny", null, "read_text_file", "Denied: it is a protected place", `${home}/.ssh/id_ed25519`),
+      call(1476, 4_000, "allow", "The server answered with an error", "list_directory", "Allowed: work is free", `${home}/src/app`),
+      call(1475, 9_000, "deny", null, "write_file", "Denied: <img src=x onerror=alert(1)> is not a path", `${home}/<b>x</b>`),
+      call(1471, 9_400, null, null, null, "The server filesystem started", null, { event: "server", tool: null }),
+    ],
+    rules: {
+      text: JSON.stringify({ schemaVersion: 1, rules: [{ name: "work", if: { roles: ["read-path"] }, then: "allow" }] }, null, 2),
+      file: `${home}/.config/ironcurtain/policy/compiled-policy.json`, own: true, findings: ["`set_reminder` of `notes`: no rule speaks about it"], counted_since_ms: now - 7 * 86_400_000,
+      rules: [
+        { name: "deny-secrets", description: "Denies what lies beside keys.", then: "deny", reason: "Keys are nobody's business.", text: "{\n  \"name\": \"deny-secrets\"\n}", decided: 3, findings: [] },
+        { name: "work", description: "Allows reading in the folder of this project.", then: "allow", reason: "Work is free.", text: "{\n  \"name\": \"work\"\n}", decided: 1204, findings: ["it reaches all of your home"] },
+        { name: "ask-before-writing", description: "Asks before anything outside the session sandbox is created or changed.", then: "escalate", reason: "It is outside the folders you granted for writing.", text: "{}", decided: 0, findings: [] },
+      ],
+      tools: [{ server: "filesystem", tools: ["read_text_file", "write_file"] }, { server: "git", tools: ["git_status"] }],
+    },
+    servers: {
+      file: `${home}/.config/ironcurtain/mcp-servers.json`,
+      servers: [
+        { name: "filesystem", description: "Reads and writes your files.", command: "ironcurtain-filesystem", sandboxed: true, reaches: ["Files: what you granted, and the session's own folder", "Network: none"], tools: [{ name: "read_text_file", means: "reads a path" }, { name: "write_file", means: "writes a path" }], version: null, problem: null, can_install: false, sessions: 1 },
+        { name: "git", description: null, command: "/home/ada/.local/bin/uvx mcp-server-git", sandboxed: false, reaches: ["Everything that you can"], tools: [], version: null, problem: null, can_install: true, sessions: 1 },
+        { name: "fetch", description: null, command: "uvx mcp-server-fetch==2026.6", sandboxed: true, reaches: ["Files: system programs and its own, read-only", "Network: docs.example.org; you are asked about any other host"], tools: [{ name: "fetch", means: "fetches an address" }], version: "2026.6.4", problem: null, can_install: true, sessions: 0 },
+      ],
+      catalog: [
+        { id: "time", title: "Time", about: "Tells the time and converts between zones.", why: "It needs nothing of yours, so it sees nothing and reaches no network.", from: "PyPI package mcp-server-time", needs: null, settings: {}, package: true },
+        { id: "github", title: "GitHub", about: "Works with repositories, issues and pull requests on GitHub.", why: "It reaches api.github.com and nothing else.", from: "https://github.com/github/github-mcp-server", needs: "the program github-mcp-server", settings: { GITHUB_HOST: "Your own server, or github.com" }, package: false },
+        { id: "fetch", title: "Fetch", about: "Fetches a page as text.", why: "You are asked about every host.", from: "PyPI package mcp-server-fetch", needs: null, settings: {}, package: true },
+      ],
+    },
+    settings: { deadline_seconds: 45, max_sessions: 1000, keep_days: 365, unsandboxed: "enforce", autostart: false, appearance: new URLSearchParams(location.search).get("theme") ?? "system", file: `${home}/.config/ironcurtain/config.json` },
+    change: () => made.listeners.forEach((then) => then()),
+  };
+
+  const commands = {
+    snapshot: () => ({ status: made.status, sessions: made.sessions, records: made.records, grants: made.grants, waiting: made.waiting, clients: made.clients, recent: made.log.slice(0, 6), home, shim: "/usr/bin/ironcurtain-shim", appearance: made.settings.appearance }),
+    show_question: () => null,
+    end_session: ({ session }) => { made.sessions = made.sessions.filter((one) => one.id !== session); made.change(); },
+    decide_left: ({ session, path, choice }) => { made.records.find((one) => one.id === session).files.find((one) => one.path === path).state = choice === "keep" ? "kept" : "quarantined"; made.change(); },
+    take_back: ({ grants }) => {
+      const told = grants.map((id) => id === "g4" ? { grant: id, at_ms: null, restarted: 0, note: null, problem: "the server could not be restarted, so it may still see the folder" } : { grant: id, at_ms: Date.now(), restarted: 0, note: null, problem: null });
+      made.gone = made.grants.filter((one) => grants.includes(one.id) && one.id !== "g4");
+      made.grants = made.grants.filter((one) => !made.gone.includes(one));
+      made.change();
+      return told;
+    },
+    give_again: ({ grant: id }) => { const back = made.gone.find((one) => one.id === id); made.grants.push({ ...back, id: `${id}-again` }); made.change(); },
+    change_grant: ({ grant: id, terms }) => { Object.assign(made.grants.find((one) => one.id === id), terms.access ? { access: terms.access } : {}, terms.lifetime ? { lifetime: terms.lifetime } : {}); made.change(); return true; },
+    grant_beforehand: ({ gift }) => { const path = `${home}/Documents/recipes`; made.grants.push(grant(`g${made.grants.length + 10}`, path, gift.access, gift.lifetime, { client: made.clients.find((one) => one.key === gift.client).name, server: gift.server, provenance: "you picked it" })); made.change(); return path; },
+    rules: () => made.rules,
+    explain: ({ call: tried }) => ({ decision: "escalate", by: "ask-before-writing", reason: "It is outside the folders you granted for writing.", paths: [`path is ${JSON.parse(tried.arguments).path}`], steps: [{ about: "write-path in path: /home/ada/Documents/notes.txt", decision: "escalate", by: "the rule ask-before-writing", passed: [{ rule: "deny-secrets", why: "the path is not in its folder" }] }] }),
+    try_rules: ({ text }) => {
+      try { JSON.parse(text); } catch { return { problem: "line 3: it is not JSON", findings: [], added: [], removed: [], changed: [], looser: [], stricter: [], same: 0, not_judged: 0, calls: 0 }; }
+      return { problem: null, findings: ["`work` reaches all of your home"], added: ["deny-filesystem-write-file"], removed: [], changed: [], looser: [], stricter: [{ server: "filesystem", tool: "write_file", then: "allow", now: "deny", count: 4, example: `${home}/Documents/tax/a.md`, reason: "You made this rule from a call on record." }], same: 1200, not_judged: 2, calls: 1206 };
+    },
+    save_rules: ({ text }) => { made.rules = { ...made.rules, text, own: true }; },
+    servers: () => made.servers,
+    add_server: ({ server }) => { made.servers.servers.push({ name: server.name, description: null, command: `uvx ${server.name}`, sandboxed: true, reaches: ["Network: none"], tools: [], version: null, problem: null, can_install: true, sessions: 0 }); return [`It is written into ${made.servers.file}.`]; },
+    install_server: () => "mcp-server-git 2026.1 is installed. Nothing of it was run.",
+    look_for_update: () => ({ from: "2026.6.4", to: "2026.7.1", note: null, tools: ["fetch: what it is said to do changed"] }),
+    take_update: () => "Version 2026.7.1 is started from now on.",
+    look_at_tools: () => ({ changes: true, gone: [], tools: [{ name: "git_status", left_out: null, change: "new", arguments: [{ name: "repo_path", roles: "read-path", sure: "known", reason: "its name ends in _path" }] }, { name: "git_run", left_out: "nothing tells what `command` is", change: "left out", arguments: [] }] }),
+    keep_tools: () => "Written.",
+    activity: ({ wanted, skip, most }) => {
+      const words = wanted.text.toLowerCase().split(/\s+/).filter(Boolean);
+      const all = made.log.filter((one) => words.every((word) => JSON.stringify(one).toLowerCase().includes(word)) && (!wanted.decision || one.decision === wanted.decision) && (!wanted.server || one.server === wanted.server));
+      return { calls: all.slice(skip, skip + most), more: all.length > skip + most };
+    },
+    export_activity: ({ format }) => `${home}/record.${format}`,
+    check_log: () => ({ intact: true, entries: 1_482, problem: null }),
+    settings: () => made.settings,
+    change_settings: ({ changes }) => { made.settings = { ...made.settings, ...changes }; return made.settings; },
+  };
+  window.made = made;
+  window.__TAURI__ = {
+    core: {
+      invoke: async (command, values = {}) => {
+        made.calls.push([command, values]);
+        if (made.fail[command]) throw { code: "storage", message: made.fail[command] };
+        if (!commands[command]) throw { code: "malformed", message: `there is no command ${command}` };
+        // As over the wire: what the page gets is a copy.
+        return structuredClone((await commands[command](structuredClone(values))) ?? null);
+      },
+    },
+    event: { listen: async (_, then) => made.listeners.push(then) },
+  };
+})();

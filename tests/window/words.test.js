@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { grouped, listed } from "../../ui/grant_list.js";
+import { names, ruleOf, withRule } from "../../ui/rule_draft.js";
+import { stateLine, truth } from "../../ui/truth.js";
+import { ago, count, folderOf, left, list, pathParts } from "../../ui/words.js";
+
+const MINUTE = 60_000;
+
+test("times are in words that change once a minute at most", () => {
+  assert.equal(ago(0, 59_999), "just now");
+  assert.equal(ago(0, 2 * MINUTE), "2 min ago");
+  assert.equal(ago(0, 180 * MINUTE), "3 h ago");
+  assert.equal(left(14 * MINUTE, 0), "14 min left");
+  assert.equal(left(5_000, 0), "less than a minute left");
+  assert.equal(left(0, 1), "ending");
+});
+
+test("numbers and lists are in words", () => {
+  assert.deepEqual([count(1, "session"), count(2, "session"), count(1482, "entry"), count(41, "day")], ["1 session", "2 sessions", "1,482 entries", "41 days"]);
+  assert.equal(list(["read", "write", "delete"]), "read, write and delete");
+});
+
+test("a path keeps its last two names strong, and home is ~", () => {
+  assert.deepEqual(pathParts("/home/ada/Documents/tax/2026/a.md", "/home/ada"), ["~/Documents/tax/", "2026/a.md"]);
+  assert.deepEqual(pathParts("/home/ada", "/home/ada"), ["", "~"]);
+  assert.deepEqual(pathParts("/home/adam/x/y", "/home/ada"), ["/home/adam/", "x/y"]);
+  assert.equal(folderOf("/home/ada/notes.txt", "file"), "/home/ada");
+  assert.equal(folderOf("/home/ada", "folder"), "/home/ada");
+});
+
+const snapshot = (/** @type {object} */ more) => ({ status: { protection: "protecting", troubles: [] }, sessions: [], waiting: [], clients: [], recent: [], ...more });
+
+test("nothing is called protected before a client has connected", () => {
+  assert.equal(truth(snapshot({})).title, "Nothing is protected yet");
+  assert.equal(stateLine(snapshot({})), "\u25cb Nothing is protected yet");
+  assert.equal(truth(snapshot({ clients: [{}] })).title, "No agent is connected");
+  assert.equal(truth(snapshot({ sessions: [{ sandboxed: true }] })).title, "Protecting");
+  const part = truth(snapshot({ sessions: [{ sandboxed: true }, { sandboxed: false }] }));
+  assert.deepEqual([part.title, part.text], ["Protecting in part", "2 sessions connected. 1 server not sandboxed."]);
+  assert.equal(truth(snapshot({ status: { protection: "degraded", troubles: ["x"] }, sessions: [{}] })).mood, "degraded");
+});
+
+const grant = (/** @type {string} */ id, /** @type {string} */ path, /** @type {object} */ more = {}) => ({ id, path, kind: "folder", client: "A", server: "s", lifetime: "always", access: ["read"], created_ms: 0, last_used_ms: null, expires_ms: null, ...more });
+
+test("grants are found, sorted, and stand under what was granted, never under its parent", () => {
+  const all = [grant("1", "/h/b"), grant("2", "/h/a/f.txt", { kind: "file" }), grant("3", "/h/a/g.txt", { kind: "file", client: "B" }), grant("4", "x.example:443", { kind: "host" })];
+  const view = { text: "", by: "folder", sort: "name" };
+  const shown = grouped(listed(all, view), "folder").map(({ under, grants }) => [under, grants.map(({ id }) => id)]);
+  assert.deepEqual(shown, [["/h/a", ["2", "3"]], ["", ["1"]], ["Hosts", ["4"]]]);
+  assert.deepEqual(listed(all, { ...view, text: "F.TXT read" }).map(({ grant }) => grant.id), ["2"]);
+  assert.deepEqual(grouped(listed(all, { ...view, by: "client" }), "client").map(({ under }) => under), ["A", "B"]);
+  const timed = [grant("1", "/a"), grant("2", "/a", { expires_ms: 5 }), grant("3", "/a", { expires_ms: 3 })];
+  assert.deepEqual(listed(timed, { ...view, sort: "ends" }).map(({ grant }) => grant.id), ["3", "2", "1"]);
+});
+
+test("a rule from a call names just it, comes before all others, and keeps what is there", () => {
+  const text = JSON.stringify({ schemaVersion: 1, rules: [{ name: "deny-filesystem-write-file" }] });
+  const draft = { server: "filesystem", tool: "write_file", path: "/h/a/x.txt", then: "deny", reach: "path" };
+  const rule = ruleOf(draft, names(text));
+  assert.equal(rule.name, "deny-filesystem-write-file-2");
+  assert.deepEqual(rule.if, { server: ["filesystem"], tool: ["write_file"], paths: { roles: ["read-path", "write-path", "delete-path"], within: "/h/a/x.txt" } });
+  assert.equal(ruleOf({ ...draft, reach: "folder" }, []).if.paths.within, "/h/a");
+  assert.equal(ruleOf({ ...draft, reach: "tool" }, []).if.paths, undefined);
+  const after = JSON.parse(withRule(text, rule));
+  assert.deepEqual([after.schemaVersion, names(JSON.stringify(after))], [1, ["deny-filesystem-write-file-2", "deny-filesystem-write-file"]]);
+  assert.equal(withRule("{ no json", rule), null);
+});

@@ -1,0 +1,68 @@
+// Changing the terms of a grant: less access, a folder within it, another time.
+
+import { actButton } from "./acts.js";
+import * as backend from "./backend.js";
+import { accessTicks, LIFETIMES } from "./grant_gift.js";
+import { html } from "./html.js";
+import * as parts from "./parts.js";
+import { redraw } from "./state.js";
+
+/** @typedef {import("./types.js").Grant} Grant */
+/** @typedef {import("./types.js").Access} Access */
+
+/** @type {{ grant: string, access: Access[], lifetime: "" | import("./types.js").Lifetime }} */
+const wanted = { grant: "", access: [], lifetime: "" };
+
+/**
+ * @param {Grant} grant
+ * @param {() => void} close
+ */
+export function changePanel(grant, close) {
+  const held = /** @type {Access[]} */ (grant.access);
+  if (wanted.grant !== grant.id) Object.assign(wanted, { grant: grant.id, access: held, lifetime: "" });
+  const less = wanted.access.length < held.length;
+  const terms = () => ({ access: less ? wanted.access : null, lifetime: wanted.lifetime || null, part: false });
+  /** @type {[string, string][]} */
+  const times = [["", `as now: ${grant.lifetime}`], ...LIFETIMES.filter(([value]) => value !== "session")];
+  return html`
+    <div class="panel" role="group" aria-label="Change ${grant.path}">
+      <div class="form">
+        ${accessTicks(`less:${grant.id}`, wanted.access, held, (access) => set({ access }))}
+        ${parts.field("Lasts from now", parts.select(`time:${grant.id}`, wanted.lifetime, times, (to) => set({ lifetime: /** @type {any} */ (to) })))}
+      </div>
+      <p class="small quiet">To allow more than now, grant it beforehand, or answer when it asks.</p>
+      <div class="both start">
+        ${act(grant, "Change it", { ...terms() }, wanted.access.length === 0 || (!less && wanted.lifetime === ""), close)}
+        ${grant.kind === "folder" ? act(grant, "Only a folder within it\u2026", { ...terms(), part: true }, wanted.access.length === 0, close) : ""}
+        ${parts.button(`close:${grant.id}`, "Leave it", close)}
+      </div>
+    </div>`;
+}
+
+/**
+ * @param {Grant} grant
+ * @param {string} ready
+ * @param {import("./types.js").Terms} terms
+ * @param {boolean} off
+ * @param {() => void} close
+ */
+const act = (grant, ready, terms, off, close) =>
+  actButton({
+    key: `${terms.part ? "part" : "terms"}:${grant.id}`,
+    ready,
+    going: "Changing\u2026",
+    done: "Changed",
+    failed: "Not changed",
+    again: true,
+    off,
+    kind: terms.part ? "" : "main",
+    act: async () => {
+      if (await backend.changeGrant(grant.id, terms)) close();
+    },
+  });
+
+/** @param {Partial<typeof wanted>} change */
+function set(change) {
+  Object.assign(wanted, change);
+  redraw();
+}

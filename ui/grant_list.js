@@ -1,0 +1,69 @@
+// Which grants are listed, in which order and under which heading. Pure functions.
+
+import { folderOf } from "./words.js";
+
+/** @typedef {import("./types.js").Grant} Grant */
+/** @typedef {{ text: string, by: "folder" | "client", sort: "name" | "newest" | "used" | "ends" }} View */
+
+/** Groups of what is neither a file nor a folder. */
+const OTHER = { host: "Hosts", tool: "Tools" };
+
+/**
+ * The heading that a grant stands under.
+ * @param {Grant} grant
+ * @param {View["by"]} by
+ */
+export function heading(grant, by) {
+  if (by === "client") return grant.client;
+  return grant.kind === "host" || grant.kind === "tool" ? OTHER[grant.kind] : folderOf(grant.path, grant.kind);
+}
+
+/**
+ * The grants that have all the words, in order: by heading, then as the view sorts.
+ * @param {Grant[]} all
+ * @param {View} view
+ */
+export function listed(all, view) {
+  const words = view.text.toLowerCase().split(/\s+/).filter(Boolean);
+  const has = (/** @type {Grant} */ grant) => {
+    const text = [grant.path, grant.client, grant.server, grant.lifetime, ...grant.access].join(" ").toLowerCase();
+    return words.every((word) => text.includes(word));
+  };
+  const order = ORDER[view.sort];
+  return all
+    .filter(has)
+    .map((grant) => ({ grant, under: heading(grant, view.by) }))
+    .sort((a, b) => compare(a.under, b.under) || order(a.grant, b.grant) || compare(a.grant.path, b.grant.path) || compare(a.grant.id, b.grant.id));
+}
+
+/**
+ * Neighbours under the same heading, together. A folder with a single row needs no heading: the row names it.
+ * @param {{ grant: Grant, under: string }[]} rows
+ * @param {View["by"]} by
+ */
+export function grouped(rows, by) {
+  /** @type {{ under: string, key: string, grants: Grant[] }[]} */
+  const groups = [];
+  rows.forEach(({ grant, under }, at) => {
+    const alone = by === "folder" && under.startsWith("/") && rows[at - 1]?.under !== under && rows[at + 1]?.under !== under;
+    const heading = alone ? "" : under;
+    const last = groups.at(-1);
+    if (last?.under === heading) last.grants.push(grant);
+    else groups.push({ under: heading, key: under, grants: [grant] });
+  });
+  return groups;
+}
+
+/** @type {Record<View["sort"], (a: Grant, b: Grant) => number>} */
+const ORDER = {
+  name: (a, b) => compare(a.path, b.path),
+  newest: (a, b) => b.created_ms - a.created_ms,
+  used: (a, b) => (b.last_used_ms ?? 0) - (a.last_used_ms ?? 0),
+  ends: (a, b) => (a.expires_ms ?? Infinity) - (b.expires_ms ?? Infinity) || 0,
+};
+
+/**
+ * @param {string} a
+ * @param {string} b
+ */
+const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);

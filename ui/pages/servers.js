@@ -1,0 +1,221 @@
+// The servers: what each reaches, in words, what its tools mean, and adding, installing, updating and looking at them.
+
+import * as backend from "../backend.js";
+import { actButton } from "../acts.js";
+import { html, live, nothing, repeat } from "../html.js";
+import * as parts from "../parts.js";
+import { redraw } from "../state.js";
+import { count } from "../words.js";
+
+/** @typedef {import("../types.js").Server} Server */
+/** @typedef {import("../types.js").CatalogEntry} CatalogEntry */
+
+/** @type {import("../types.js").Servers | null} */
+let found = null;
+let problem = "";
+/** @type {Map<string, import("../types.js").Proposed>} */
+const proposed = new Map();
+/** @type {Map<string, import("../types.js").FoundUpdate>} */
+const updates = new Map();
+/** @type {Map<string, string[]>} */
+const told = new Map();
+/** @type {Map<string, Record<string, string>>} */
+const filled = new Map();
+
+/** @type {import("../app.js").Page} */
+export const servers = {
+  id: "servers",
+  name: "Servers",
+  async load() {
+    try {
+      found = await backend.servers();
+      problem = "";
+    } catch (failure) {
+      problem = backend.sentence(failure);
+    }
+  },
+  view: () => html`
+    <h1>Servers</h1>
+    ${problem ? parts.problem(`The servers cannot be read: ${problem}`) : nothing}
+    ${found === null ? nothing : list(found)}`,
+};
+
+async function reload() {
+  await servers.load?.();
+  redraw();
+}
+
+/** @param {import("../types.js").Servers} all */
+const list = (all) => html`
+  ${all.servers.length === 0 ? parts.empty("No server is set up.", "Add one of those below.") : repeat(all.servers, (one) => one.name, card)}
+  <h2>Add a server</h2>
+  <p class="lead-in quiet">Each comes with a sandbox that lets it do its work and no more. Adding one runs nothing.</p>
+  ${parts.group(repeat(all.catalog, (one) => one.id, (one) => catalogRow(one, all.servers.some(({ name }) => name === one.id))))}
+  <p class="small quiet after">Others are written into ${parts.path(all.file)}.</p>`;
+
+/** @param {Server} server */
+const card = (server) => html`
+  <section aria-label=${server.name}>
+    <h2>${parts.foreign(server.name)}</h2>
+    ${parts.group(html`
+      ${parts.row(
+        html`
+          ${server.description ? html`<div>${server.description}</div>` : nothing}
+          <dl>
+            <dt>Runs</dt><dd><code>${server.command}</code></dd>
+            <dt>Sandbox</dt><dd>${server.sandboxed ? "sandboxed: the kernel shows it nothing but what is listed here" : html`<span class="bad">\u26a0 not sandboxed: it can reach all that you can</span>`}</dd>
+            ${server.reaches.map((one) => html`<dt></dt><dd>${one}</dd>`)}
+            ${server.version ? html`<dt>Version</dt><dd>${server.version}</dd>` : nothing}
+            <dt>Sessions</dt><dd>${server.sessions === 0 ? "none now" : count(server.sessions, "session")}</dd>
+          </dl>
+          ${server.problem ? parts.warning(server.problem) : nothing}
+          ${(told.get(server.name) ?? []).map((one) => html`<p class="small">${one}</p>`)}`,
+        html`${installButton(server)}${updateButton(server)}`,
+      )}
+      ${parts.row(tools(server), lookButton(server))}`)}
+  </section>`;
+
+/** @param {Server} server */
+function tools(server) {
+  const draft = proposed.get(server.name);
+  return html`
+    ${server.tools.length === 0
+      ? parts.warning("Nobody has looked at its tools yet, so none can be called.")
+      : html`<details><summary data-key="tools:${server.name}">${count(server.tools.length, "tool")} that agents can call</summary>
+          <ul class="tool-list">${server.tools.map((tool) => html`<li><code>${tool.name}</code> <span class="quiet small">${tool.means}</span></li>`)}</ul></details>`}
+    ${draft ? proposal(server, draft) : nothing}`;
+}
+
+/** @param {Server} server */
+const lookButton = (server) =>
+  actButton({
+    key: `look:${server.name}`,
+    ready: "Look at its tools",
+    label: `Look at its tools: ${server.name}`,
+    going: "Looking\u2026",
+    done: "Looked at",
+    failed: "Not looked at",
+    again: true,
+    says: `${server.name} is started in its sandbox, with no network and nothing granted, asked for its tools, and ended. Nothing is written.`,
+    yes: "Start it and look",
+    act: async () => { proposed.set(server.name, await backend.lookAtTools(server.name)); },
+  });
+
+/**
+ * What is proposed for the tools of a server.
+ * @param {Server} server
+ * @param {import("../types.js").Proposed} draft
+ */
+const proposal = (server, draft) => html`
+  <div class="panel">
+    <h3>${draft.changes ? "What its tools would mean" : "Its tools mean what is written already."}</h3>
+    <ul class="tool-list">${draft.tools.map((tool) => html`
+      <li><code>${tool.name}</code> <span class="badge note">${tool.change}</span>
+        ${tool.left_out ? html`<div class="small asks">refused: ${tool.left_out}</div>` : nothing}
+        ${tool.arguments.map((one) => html`<div class="small">${parts.foreign(one.name)}: <b>${one.roles || "no resource"}</b> <span class="quiet">(${one.sure}: ${parts.foreign(one.reason)})</span></div>`)}
+      </li>`)}</ul>
+    ${draft.gone.length > 0 ? html`<p class="small">Gone: ${draft.gone.join(", ")}</p>` : nothing}
+    <div class="both start">
+      ${draft.changes ? actButton({
+        key: `keep:${server.name}`,
+        ready: "Write this down",
+        going: "Writing\u2026",
+        done: "Written",
+        failed: "Not written",
+        again: true,
+        kind: "main",
+        says: `Calls of these tools of ${server.name} are judged by this from now on. A wrong meaning lets something through unjudged: look at each that says "guess".`,
+        act: async () => {
+          told.set(server.name, [await backend.keepTools(server.name)]);
+          proposed.delete(server.name);
+          await reload();
+        },
+      }) : nothing}
+      ${parts.button(`drop:${server.name}`, "Leave it", () => { proposed.delete(server.name); redraw(); })}
+    </div>
+  </div>`;
+
+/** @param {Server} server */
+const installButton = (server) =>
+  server.can_install && server.version === null
+    ? actButton({
+        key: `install:${server.name}`,
+        ready: "Install its package",
+        label: `Install its package: ${server.name}`,
+        going: "Installing\u2026",
+        done: "Installed",
+        failed: "Not installed",
+        again: true,
+        says: `The package of ${server.name} and what it needs are fetched from its registry and unpacked. Nothing of it is run.`,
+        yes: "Fetch it",
+        act: async () => {
+          told.set(server.name, [await backend.installServer(server.name)]);
+          await reload();
+        },
+      })
+    : nothing;
+
+/** @param {Server} server */
+function updateButton(server) {
+  if (server.version === null) return nothing;
+  const update = updates.get(server.name);
+  if (update?.to) {
+    return html`
+      <div class="panel"><b>Version ${update.to}</b>${update.note ? parts.warning(update.note) : nothing}
+        <ul class="small">${update.tools.length === 0 ? html`<li>Its tools are the same, word for word.</li>` : update.tools.map((one) => html`<li>${one}</li>`)}</ul>
+        ${actButton({
+          key: `take:${server.name}`,
+          ready: `Take version ${update.to}`,
+          going: "Taking\u2026",
+          done: "Taken",
+          failed: "Not taken",
+          again: true,
+          says: `New sessions start version ${update.to} of ${server.name}; sessions that run keep ${update.from}. Tools that changed are to be looked at afterwards.`,
+          act: async () => {
+            told.set(server.name, [await backend.takeUpdate(server.name)]);
+            updates.delete(server.name);
+            await reload();
+          },
+        })}
+      </div>`;
+  }
+  return html`
+    ${actButton({ key: `update:${server.name}`, ready: "Look for an update", label: `Look for an update: ${server.name}`, going: "Looking\u2026", done: "Looked", failed: "Not looked", again: true, act: async () => { updates.set(server.name, await backend.lookForUpdate(server.name)); } })}
+    ${update ? html`<span class="small">${update.from} is the newest.</span>` : nothing}`;
+}
+
+/**
+ * @param {CatalogEntry} known
+ * @param {boolean} there
+ */
+function catalogRow(known, there) {
+  const given = filled.get(known.id) ?? {};
+  const fill = (/** @type {string} */ name, /** @type {string} */ value) => {
+    filled.set(known.id, { ...given, [name]: value });
+    redraw();
+  };
+  const needed = Object.entries(known.settings);
+  return parts.row(
+    html`
+      <div><b>${known.title}</b></div>
+      <div>${known.about}</div>
+      ${parts.facts(known.from, known.needs ? `needs ${known.needs}` : nothing)}
+      <details><summary data-key="why:${known.id}">Its sandbox</summary><p class="small">${known.why}</p></details>
+      ${there ? nothing : needed.map(([name, about]) => parts.field(name, html`<input type="text" class="mono" data-key="set:${known.id}:${name}" .value=${live(given[name] ?? "")} @input=${(/** @type {Event} */ event) => fill(name, parts.valueOf(event))}>`, about))}`,
+    there
+      ? html`<span class="badge allow">added</span>`
+      : actButton({
+          key: `add:${known.id}`,
+          ready: "Add",
+          label: `Add ${known.title}`,
+          going: "Adding\u2026",
+          done: "Added",
+          failed: "Not added",
+          off: needed.some(([name]) => !given[name]),
+          act: async () => {
+            told.set(known.id, await backend.addServer({ id: known.id, name: known.id, settings: given }));
+            await reload();
+          },
+        }),
+  );
+}

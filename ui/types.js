@@ -1,0 +1,66 @@
+// The values that the app sends, as the pages read them. Types only: nothing here runs.
+
+/**
+ * @typedef {{ pid: number, exe: string | null, name: string }} Process
+ * @typedef {{ name: string, exe: string | null, chain: Process[], cwd: string | null, says_it_is: string | null, label: string | null }} Client
+ * @typedef {{ path: string, source: string, grant: string | null }} Root
+ * @typedef {{ id: string, client: Client, server: string, sandboxed: boolean, started_ms: number, sandbox_dir: string,
+ *   allowed: number, denied: number, asked: number, roots: Root[], left: number }} Session
+ * @typedef {{ path: string, shown: string, when: string, is_new: boolean, diff: string | null,
+ *   state: "left" | "kept" | "quarantined" | "put-back", moved_to: string | null, keys: string[], time_ms: number }} LeftFile
+ * @typedef {{ id: string, client: string, server: string, started_ms: number, ended_ms: number | null, looking: boolean,
+ *   files: LeftFile[], unfinished: string[] }} SessionRecord
+ * @typedef {"read" | "write" | "delete"} Access
+ * @typedef {"session" | "quarter-hour" | "hour" | "always"} Lifetime
+ * @typedef {{ id: string, client: string, server: string, session: string | null, path: string,
+ *   kind: "file" | "folder" | "host" | "tool", access: string[], lifetime: string, expires_ms: number | null,
+ *   created_ms: number, last_used_ms: number | null, uses: number, provenance: string, suspended: string | null,
+ *   ending: string | null, unused_days: number | null }} Grant
+ * @typedef {{ key: string, name: string, servers: string[], live: string[] }} KnownClient
+ *   A client that a grant can be for: its key is the program that the kernel proved.
+ * @typedef {{ protection: "protecting" | "asking" | "degraded", pid: number, version: string, started_ms: number,
+ *   sessions: number, questions: number, troubles: string[], servers: string[], policy: string }} Status
+ * @typedef {{ sentence: string, line: string | null }} Waiting
+ * @typedef {{ status: Status, sessions: Session[], records: SessionRecord[], grants: Grant[], waiting: Waiting[],
+ *   clients: KnownClient[], recent: Call[], home: string, shim: string,
+ *   appearance: "system" | "light" | "dark" }} Snapshot
+ *
+ * @typedef {{ grant: string, at_ms: number | null, restarted: number, note: string | null, problem: string | null }} TakenBack
+ * @typedef {{ access: Access[] | null, lifetime: Lifetime | null, part: boolean }} Terms
+ *   `part`: a folder within it is picked, which is granted in its place.
+ * @typedef {{ client: string, server: string, kind: "file" | "folder", access: Access[], lifetime: Lifetime }} Gift
+ *
+ * @typedef {{ name: string, description: string, then: "allow" | "escalate" | "deny", reason: string, text: string,
+ *   decided: number, findings: string[] }} Rule
+ * @typedef {{ rules: Rule[], text: string, file: string, own: boolean, findings: string[], counted_since_ms: number,
+ *   tools: { server: string, tools: string[] }[] }} Rules
+ * @typedef {{ server: string, tool: string, arguments: string, client: string | null }} TriedCall
+ * @typedef {{ about: string, decision: string, by: string, passed: { rule: string, why: string }[] }} Step
+ * @typedef {{ decision: "allow" | "escalate" | "deny", by: string, reason: string, paths: string[], steps: Step[] }} Explained
+ * @typedef {{ server: string, tool: string, then: string, now: string, count: number, example: string, reason: string }} Changed
+ * @typedef {{ problem: string | null, findings: string[], added: string[], removed: string[], changed: string[],
+ *   looser: Changed[], stricter: Changed[], same: number, not_judged: number, calls: number }} DryRun
+ *
+ * @typedef {{ name: string, description: string | null, command: string, sandboxed: boolean, reaches: string[],
+ *   tools: { name: string, means: string }[], version: string | null, problem: string | null, can_install: boolean,
+ *   sessions: number }} Server
+ * @typedef {{ id: string, title: string, about: string, why: string, from: string, needs: string | null,
+ *   settings: Record<string, string>, package: boolean }} CatalogEntry
+ * @typedef {{ servers: Server[], catalog: CatalogEntry[], file: string }} Servers
+ * @typedef {{ from: string, to: string | null, note: string | null, tools: string[] }} FoundUpdate
+ * @typedef {{ tools: { name: string, left_out: string | null, change: string,
+ *   arguments: { name: string, roles: string, sure: string, reason: string }[] }[], gone: string[], changes: boolean }} Proposed
+ *
+ * @typedef {{ text: string, decision: "" | "allow" | "escalate" | "deny", server: string, path: string, days: number }} Wanted
+ * @typedef {{ seq: number, time_ms: number, event: string, client: string | null, server: string | null, tool: string | null,
+ *   decision: string | null, outcome: string | null, summary: string, paths: string[], session: string | null,
+ *   details: [string, string][] }} Call
+ *   One call with its decision and its end, or another entry of the log.
+ * @typedef {{ calls: Call[], more: boolean }} Calls
+ * @typedef {{ intact: boolean, entries: number, problem: string | null }} LogCheck
+ *
+ * @typedef {{ deadline_seconds: number, max_sessions: number, keep_days: number, unsandboxed: "enforce" | "warn",
+ *   autostart: boolean, appearance: "system" | "light" | "dark", file: string }} Settings
+ */
+
+export {};
