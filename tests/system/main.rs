@@ -15,6 +15,7 @@ mod comparing;
 mod consent;
 mod contained;
 mod ending;
+mod giving;
 mod grants;
 mod greeting;
 mod hostile;

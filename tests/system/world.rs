@@ -98,7 +98,12 @@ impl World {
     }
 
     pub fn request(&self, request: Request) -> Reply {
-        self.runtime.as_ref().unwrap().block_on(self.daemon.request(request))
+        self.wait(self.daemon.request(request))
+    }
+
+    /// Waits for something that the trusted process does.
+    pub fn wait<T>(&self, doing: impl Future<Output = T>) -> T {
+        self.runtime.as_ref().unwrap().block_on(doing)
     }
 
     pub fn status(&self) -> StatusView {

@@ -93,17 +93,16 @@ pub(super) async fn take_back(
 }
 
 fn taken_back(grant: String, reply: Reply) -> TakenBackRow {
-    match reply {
-        Reply::Revoked { grant: done, restarted, unstored } if done == grant => {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let at_ms = u64::try_from(now.as_millis()).ok();
-            TakenBackRow { grant, at_ms, restarted: restarted.len(), note: unstored, problem: None }
-        }
-        reply => {
-            let problem = Some(CommandError::of(reply).into_message());
-            TakenBackRow { grant, at_ms: None, restarted: 0, note: None, problem }
-        }
+    if let Reply::Revoked { grant: done, restarted, unstored } = &reply
+        && *done == grant
+    {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let at_ms = u64::try_from(now.as_millis()).ok();
+        let (restarted, note) = (restarted.len(), unstored.clone());
+        return TakenBackRow { grant, at_ms, restarted, note, problem: None };
     }
+    let problem = Some(CommandError::of(reply).into_message());
+    TakenBackRow { grant, at_ms: None, restarted: 0, note: None, problem }
 }
 
 fn remember(state: &AppState, grant: StandingGrant) {

@@ -1,0 +1,144 @@
+//! Grants by the person's own hand: given beforehand, changed, and given again, by the app's own trusted process.
+
+use crate::client::{BOUND, Client};
+use crate::hostile;
+use crate::world::{World, eventually};
+use ironcurtain_daemon::consent::Lifetime;
+use ironcurtain_daemon::{Gift, GiveError, GrantTerms};
+use ironcurtain_policy::{Access, AccessSet};
+use ironcurtain_protocol::{GrantView, Reply, Request};
+use std::path::Path;
+
+const MISSING: &str = "os error 2)";
+const READ_ONLY: &str = "os error 30)";
+
+/// A gift to the only client that is connected.
+fn gift(world: &World, path: &Path, access: &[Access], lifetime: Lifetime) -> Gift {
+    let known = world.daemon.known_clients();
+    assert_eq!(known.len(), 1, "{known:?}");
+    assert_eq!((&known[0].servers, &known[0].live), (&vec!["hostile".into()], &vec!["hostile".into()]));
+    let access = access.iter().fold(AccessSet::default(), |all, access| all.with(*access));
+    let (client, path) = (known[0].key.clone(), path.to_path_buf());
+    Gift { client, server: "hostile".into(), path, access, lifetime }
+}
+
+fn only_grant(world: &World) -> GrantView {
+    let mut grants = world.grants();
+    assert_eq!(grants.len(), 1, "{grants:?}");
+    grants.remove(0)
+}
+
+fn seen(client: &mut Client, path: &Path, text: &str) {
+    eventually("it is shown", BOUND, || client.sneak(path).text == text);
+}
+
+#[test]
+fn a_folder_given_beforehand_is_open_without_a_question_and_nothing_beside_it_is() {
+    let world = hostile::world();
+    let (inside, beside) = (world.file("docs/a/secret.txt", "secret"), world.file("docs/b.txt", "other"));
+    let mut client = world.connect("hostile");
+    client.sneak(&inside).refused(MISSING);
+    let given = gift(&world, &world.path("docs/a"), &[Access::Read], Lifetime::Hour);
+    let path = world.wait(world.daemon.give(given)).unwrap();
+    assert_eq!(path.as_str(), world.path("docs/a").to_str().unwrap());
+    let grant = only_grant(&world);
+    assert_eq!(grant.path, path.as_str());
+    assert_eq!((grant.kind.as_str(), grant.access.as_slice()), ("folder", ["read".to_owned()].as_slice()));
+    assert_eq!(grant.provenance, "you picked it in the window");
+    seen(&mut client, &inside, "secret");
+    assert_eq!(client.open(&inside).ok(), "secret");
+    client.sneak(&beside).refused(MISSING);
+    client.scribble(&inside).refused(READ_ONLY);
+    assert!(world.activity().iter().any(|entry| entry.event == "grant" && entry.paths == [path.as_str()]));
+    assert!(!world.activity().iter().any(|entry| entry.event == "question"));
+}
+
+#[test]
+fn what_no_question_would_offer_is_never_given() {
+    let world = hostile::world();
+    world.file("docs/a.txt", "a");
+    world.file(".ssh/id_ed25519", "key");
+    let _client = world.connect("hostile");
+    let give = |path: &str, access: &[Access], lifetime| {
+        world.wait(world.daemon.give(gift(&world, &world.path(path), access, lifetime)))
+    };
+    for protected in ["", ".ssh", ".ssh/id_ed25519"] {
+        assert!(
+            matches!(give(protected, &[Access::Read], Lifetime::Hour), Err(GiveError::Limits(_))),
+            "{protected}"
+        );
+    }
+    let ours = gift(&world, &world.home.config, &[Access::Read], Lifetime::Hour);
+    assert!(matches!(world.wait(world.daemon.give(ours)), Err(GiveError::Limits(_))));
+    assert!(matches!(give("docs/none", &[Access::Read], Lifetime::Hour), Err(GiveError::NoFile(_))));
+    assert!(matches!(give("docs", &[], Lifetime::Hour), Err(GiveError::NoAccess)));
+    assert!(matches!(give("docs", &[Access::Delete], Lifetime::Always), Err(GiveError::RemovesForAlways)));
+    let stranger = Gift {
+        client: "/bin/other".into(),
+        ..gift(&world, &world.path("docs"), &[Access::Read], Lifetime::Hour)
+    };
+    assert!(matches!(world.wait(world.daemon.give(stranger)), Err(GiveError::UnknownClient(_))));
+    assert_eq!(world.grants(), []);
+    give("docs", &[Access::Read, Access::Delete], Lifetime::Hour).unwrap();
+    give("docs/a.txt", &[Access::Read], Lifetime::Always).unwrap();
+    assert_eq!(world.grants().len(), 2);
+}
+
+#[test]
+fn a_grant_is_narrowed_and_extended_and_never_widened() {
+    let world = hostile::world();
+    let (inside, outside) = (world.file("docs/a/f.txt", "f"), world.file("docs/g.txt", "g"));
+    let mut client = world.connect("hostile");
+    let both = gift(&world, &world.path("docs"), &[Access::Read, Access::Write], Lifetime::QuarterHour);
+    world.wait(world.daemon.give(both)).unwrap();
+    seen(&mut client, &outside, "g");
+    let change = |terms| {
+        let id = only_grant(&world).id;
+        world.wait(world.daemon.change_grant(&id, terms))
+    };
+    let read = AccessSet::only(Access::Read);
+    for wider in [
+        GrantTerms { access: Some(read.with(Access::Delete)), ..GrantTerms::default() },
+        GrantTerms { part: Some(world.home.person.join("docs/..")), ..GrantTerms::default() },
+    ] {
+        assert!(change(wider).is_err());
+    }
+    let before = only_grant(&world);
+    change(GrantTerms { access: Some(read), part: Some(world.path("docs/a")), ..GrantTerms::default() })
+        .unwrap();
+    let narrow = only_grant(&world);
+    assert_eq!(narrow.path, world.path("docs/a").to_str().unwrap());
+    assert_eq!(narrow.access, ["read"]);
+    assert_eq!(narrow.lifetime, before.lifetime);
+    client.sneak(&outside).refused(MISSING);
+    assert_eq!(client.sneak(&inside).ok(), "f");
+    client.scribble(&inside).refused(READ_ONLY);
+    change(GrantTerms { lifetime: Some(Lifetime::Always), ..GrantTerms::default() }).unwrap();
+    let extended = only_grant(&world);
+    assert_eq!((extended.lifetime.as_str(), extended.expires_ms), ("always", None));
+    assert_eq!(client.sneak(&inside).ok(), "f");
+}
+
+#[test]
+fn what_was_taken_back_is_given_again_on_its_own_terms_while_its_session_lives() {
+    let world = hostile::world();
+    let file = world.file("docs/f.txt", "f");
+    let mut client = world.connect("hostile");
+    let given = gift(&world, &file, &[Access::Read], Lifetime::Session);
+    world.wait(world.daemon.give(given)).unwrap();
+    seen(&mut client, &file, "f");
+    let old = only_grant(&world);
+    let held = world.daemon.holding(&old.id).unwrap();
+    assert!(matches!(world.request(Request::Revoke { grant: old.id.clone() }), Reply::Revoked { .. }));
+    assert_eq!(world.daemon.holding(&old.id), None);
+    client.sneak(&file).refused(MISSING);
+    world.wait(world.daemon.give_again(held.clone())).unwrap();
+    let again = only_grant(&world);
+    assert_eq!((&again.path, &again.session, &again.access), (&old.path, &old.session, &old.access));
+    assert_ne!(again.id, old.id);
+    seen(&mut client, &file, "f");
+    client.hang_up();
+    eventually("the session ends", BOUND, || world.sessions().is_empty());
+    assert!(matches!(world.wait(world.daemon.give_again(held)), Err(GiveError::NoSession)));
+    assert_eq!(world.grants(), []);
+}
