@@ -107,6 +107,22 @@ export const endSession = (session) =>
   });
 
 /**
+ * @param {import("./types.js").Session} session
+ */
+export const restartServer = (session) =>
+  actButton({
+    key: `restart:${session.id}`,
+    ready: "Restart its server",
+    going: "Restarting\u2026",
+    done: "Restarted",
+    failed: "Not restarted",
+    label: `Restart its server: ${session.server} of ${session.client.name}`,
+    again: true,
+    says: `The process of ${session.server} is ended and started again. Calls under way fail; the session and what you granted stay.`,
+    act: () => backend.restartServer(session.id),
+  });
+
+/**
  * Keep and Quarantine of a file that a session left.
  * @param {string} session
  * @param {import("./types.js").LeftFile} file

@@ -32,6 +32,8 @@ const FRESHEN_MS = 30_000;
 const page = element("page");
 const links = element("nav");
 const line = element("state");
+/** What stands on the page before anything is known gives way to the first drawing. */
+let isShell = true;
 let asking = false;
 let again = false;
 
@@ -76,10 +78,10 @@ async function load() {
 
 function draw() {
   const { snapshot, failure } = state;
-  if (failure !== null || snapshot === null) {
-    if (failure !== null) unreachable(failure);
-    return;
-  }
+  if (failure === null && snapshot === null) return;
+  if (isShell) links.replaceChildren();
+  isShell = false;
+  if (failure !== null || snapshot === null) return unreachable(failure);
   render(PAGES.map((one) => link(one, snapshot)), links);
   const words = stateLine(snapshot);
   if (line.textContent !== words) line.textContent = words;

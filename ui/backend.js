@@ -14,6 +14,8 @@ export const showQuestion = () => invoke("show_question");
 // Sessions
 /** @param {string} session */
 export const endSession = (session) => invoke("end_session", { session });
+/** @param {string} session */
+export const restartServer = (session) => invoke("restart_server", { session });
 /** @type {(session: string, path: string, choice: "keep" | "quarantine") => Promise<unknown>} */
 export const decideLeft = (session, path, choice) => invoke("decide_left", { session, path, choice });
 

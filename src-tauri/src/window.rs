@@ -77,6 +77,7 @@ pub(crate) fn commands() -> impl Fn(tauri::ipc::Invoke) -> bool + Send + Sync + 
     tauri::generate_handler![
         snapshot::snapshot,
         sessions::end_session,
+        sessions::restart_server,
         sessions::decide_left,
         sessions::show_question,
         grants::take_back,

@@ -142,3 +142,19 @@ fn what_was_taken_back_is_given_again_on_its_own_terms_while_its_session_lives()
     assert!(matches!(world.wait(world.daemon.give_again(held)), Err(GiveError::NoSession)));
     assert_eq!(world.grants(), []);
 }
+
+#[test]
+fn a_server_is_started_again_by_the_persons_wish_and_its_session_lives_on_with_its_grants() {
+    let world = hostile::world();
+    let file = world.file("docs/f.txt", "f");
+    let mut client = world.connect("hostile");
+    world.wait(world.daemon.give(gift(&world, &file, &[Access::Read], Lifetime::Session))).unwrap();
+    seen(&mut client, &file, "f");
+    let before = world.sessions().remove(0);
+    world.wait(world.daemon.restart_server(&before.id)).unwrap();
+    seen(&mut client, &file, "f");
+    let after = world.sessions().remove(0);
+    assert_eq!(after.id, before.id);
+    assert_ne!(after.server_pid, before.server_pid);
+    assert!(world.wait(world.daemon.restart_server("none")).is_err());
+}

@@ -75,6 +75,7 @@
     snapshot: () => ({ status: made.status, sessions: made.sessions, records: made.records, grants: made.grants, waiting: made.waiting, clients: made.clients, recent: made.log.slice(0, 6), home, shim: "/usr/bin/ironcurtain-shim", appearance: made.settings.appearance }),
     show_question: () => null,
     end_session: ({ session }) => { made.sessions = made.sessions.filter((one) => one.id !== session); made.change(); },
+    restart_server: () => null,
     decide_left: ({ session, path, choice }) => { made.records.find((one) => one.id === session).files.find((one) => one.path === path).state = choice === "keep" ? "kept" : "quarantined"; made.change(); },
     take_back: ({ grants }) => {
       const told = grants.map((id) => id === "g4" ? { grant: id, at_ms: null, restarted: 0, note: null, problem: "the server could not be restarted, so it may still see the folder" } : { grant: id, at_ms: Date.now(), restarted: 0, note: null, problem: null });

@@ -36,6 +36,14 @@ for (const theme of ["light", "dark"]) {
   }
 }
 
+test("the pages are there before the app has answered", async () => {
+  await browser.go("home");
+  const shell = readFileSync(new URL("../../ui/index.html", import.meta.url), "utf8");
+  const painted = [...shell.matchAll(/<li><a href="#([a-z]+)">([^<]+)<\/a><\/li>/g)].map(([, id, name]) => [id, name]);
+  const drawn = await browser.run(`[...document.querySelectorAll("#nav a")].map((one) => [one.hash.slice(1), one.innerText.split("\\n")[0].trim()])`);
+  assert.deepEqual(drawn, painted);
+});
+
 test("text of agents and servers is text: nothing of it becomes an element", async () => {
   for (const page of PAGES) {
     await browser.go(page);
@@ -141,7 +149,7 @@ test("rules are tried over the record before they can be saved, and a call becom
   await browser.go("activity");
   await press("call:1479");
   await press("rule:1479");
-  await browser.until(`location.hash === "#rules" && document.querySelector('${key("draft-then")}') !== null`);
+  await browser.until(`location.hash === "#rules" && document.activeElement?.dataset.key === "draft-then"`);
   assert.equal(await browser.run(`document.querySelector('${key("save-rules")}').disabled`), true);
   await press("dry-run");
   await says("0 would have come out looser and 4 stricter");

@@ -6,7 +6,7 @@ import * as parts from "../parts.js";
 import { names, ruleOf, withRule } from "../rule_draft.js";
 import { edit, editor, follow } from "../rule_editor.js";
 import { tryForm } from "../rule_try.js";
-import { redraw } from "../state.js";
+import { focusOn, redraw } from "../state.js";
 import { count } from "../words.js";
 
 /** @typedef {import("../types.js").Rule} Rule */
@@ -16,6 +16,8 @@ let found = null;
 let problem = "";
 /** @type {import("../rule_draft.js").Draft | null} */
 let draft = null;
+/** The draft was made on another page, and is shown when the rules are read. */
+let isNew = false;
 
 /** @type {import("../app.js").Page} */
 export const rules = {
@@ -27,6 +29,8 @@ export const rules = {
       problem = "";
       follow(found.text);
       if (draft) write(draft);
+      if (isNew) focusOn("draft-then");
+      isNew = false;
     } catch (failure) {
       problem = backend.sentence(failure);
     }
@@ -80,9 +84,8 @@ const ruleRow = (rule, at) =>
  */
 export function draftRule(call) {
   draft = { server: call.server ?? "", tool: call.tool ?? "", path: call.paths[0] ?? null, then: "escalate", reach: "path" };
-  if (found) write(draft);
+  isNew = true;
   location.hash = "#rules";
-  setTimeout(() => document.querySelector("[data-key=draft-then]")?.scrollIntoView({ block: "center" }), 300);
 }
 
 /** @param {import("../rule_draft.js").Draft} wanted */

@@ -1,6 +1,6 @@
 // Who is connected, what proves it, what it can reach, and what sessions left that runs later.
 
-import { endSession } from "../acts.js";
+import { endSession, restartServer } from "../acts.js";
 import { html, nothing, repeat } from "../html.js";
 import { leftFiles } from "../left.js";
 import * as parts from "../parts.js";
@@ -40,7 +40,7 @@ const card = (session, found) => html`
   <section aria-label="${session.client.name}, ${session.server}">
     <h2>${parts.pair(parts.client(session.client.name, session.client.exe), session.server)}</h2>
     ${parts.group(html`
-      ${parts.row(proof(session), endSession(session))}
+      ${parts.row(proof(session), html`${endSession(session)}${restartServer(session)}`)}
       ${repeat(session.roots, (one) => one.path, folderRow)}`)}
     ${leftFiles(found)}
   </section>`;

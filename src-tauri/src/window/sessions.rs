@@ -2,6 +2,7 @@
 
 use super::AppState;
 use super::command_error::CommandError;
+use super::grants::trusted;
 use ironcurtain_protocol::{LeftChoice, Reply, Request};
 use tauri::State;
 
@@ -9,6 +10,14 @@ use tauri::State;
 pub(super) async fn end_session(state: State<'_, AppState>, session: String) -> Result<(), CommandError> {
     let reply = state.backend.request(Request::EndSession { session }).await;
     if let Reply::Done = reply { Ok(()) } else { Err(CommandError::of(reply)) }
+}
+
+#[tauri::command]
+pub(super) async fn restart_server(state: State<'_, AppState>, session: String) -> Result<(), CommandError> {
+    let trusted = trusted(&state)?;
+    let daemon = trusted.daemon.clone();
+    let restarted = trusted.runtime.spawn(async move { daemon.restart_server(&session).await });
+    restarted.await.map_err(CommandError::refused)?.map_err(CommandError::refused)
 }
 
 #[tauri::command]

@@ -22,7 +22,7 @@ use crate::metrics::Metrics;
 use crate::packages::Packages;
 use crate::policy_snapshot::SnapshotError;
 use crate::reload::{InitialState, ReloaderParts};
-use crate::server::LISTENING;
+use crate::server::{LISTENING, ServerError};
 use crate::services::Services;
 use crate::session_log::SessionLogs;
 use crate::shutdown::Shutdown;
@@ -83,6 +83,17 @@ impl StartError {
     pub fn is_already_running(&self) -> bool {
         matches!(self, Self::Listen(ListenError::AlreadyRunning(_)))
     }
+}
+
+/// Why a server was not started again.
+#[derive(Debug, thiserror::Error)]
+pub enum RestartError {
+    /// The session is over.
+    #[error("there is no live session `{0}`")]
+    NoSession(String),
+    /// It does not run.
+    #[error(transparent)]
+    Server(#[from] ServerError),
 }
 
 /// A handle to the running trusted process.
@@ -185,6 +196,16 @@ impl Daemon {
     /// Does what a person's own program may ask for; the same as over the socket.
     pub async fn request(&self, request: Request) -> Reply {
         control::answer(&self.0, request).await
+    }
+
+    /// Stops the server of a live session and starts it again.
+    ///
+    /// # Errors
+    /// [`RestartError`].
+    pub async fn restart_server(&self, session: &str) -> Result<(), RestartError> {
+        let live = self.0.live().into_iter().find(|live| live.id == session);
+        let session = live.ok_or_else(|| RestartError::NoSession(session.to_owned()))?;
+        Ok(session.server().start_again().await?)
     }
 
     /// A counter that moves whenever sessions, questions, grants or activity change.

@@ -286,6 +286,16 @@ impl ServerHandle {
         tokio::time::timeout(START_BOUND, answered).await.unwrap_or_else(slow)
     }
 
+    /// Stops the process and starts it again, by the person's wish; the session lives on.
+    ///
+    /// # Errors
+    /// [`ServerError`], when it does not run then.
+    pub async fn start_again(&self) -> Result<(), ServerError> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Restart(reply)).map_err(|_| ServerError::Ending)?;
+        answer.await.map_err(|_| ServerError::Ending)?.map_err(|reason| self.down(reason))
+    }
+
     async fn restart(&self, state: &mut watch::Receiver<ServerState>) -> Result<(), ServerError> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Start(reply)).map_err(|_| ServerError::Ending)?;

@@ -63,6 +63,7 @@ pub(super) enum Command {
     Greet,
     Initialized,
     Start(oneshot::Sender<Result<(), DownReason>>),
+    Restart(oneshot::Sender<Result<(), DownReason>>),
     Lease(Vec<Need>, Vec<CanonicalPath>, oneshot::Sender<Result<MountLease, ServerError>>),
     Release(u64),
 }
@@ -211,12 +212,13 @@ impl Actor {
                     self.start_server().await;
                     self.reconcile().await;
                 }
-                let outcome = match &*self.state.borrow() {
-                    ServerState::Down(reason) => Err(reason.clone()),
-                    ServerState::Up { .. } | ServerState::Starting(_) => Ok(()),
-                };
                 // Who no longer waits was cancelled.
-                let _ = reply.send(outcome);
+                let _ = reply.send(self.outcome());
+            }
+            Command::Restart(reply) => {
+                self.restart("the person had it started again").await;
+                self.reconcile().await;
+                let _ = reply.send(self.outcome());
             }
             Command::Lease(needs, named, reply) => {
                 let outcome = self.lease(needs, named).await;
@@ -303,6 +305,13 @@ impl Actor {
             return self.reconcile().await;
         }
         self.down(why).await;
+    }
+
+    fn outcome(&self) -> Result<(), DownReason> {
+        match &*self.state.borrow() {
+            ServerState::Down(reason) => Err(reason.clone()),
+            ServerState::Up { .. } | ServerState::Starting(_) => Ok(()),
+        }
     }
 
     async fn restart(&mut self, why: &str) {
