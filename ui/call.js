@@ -32,4 +32,4 @@ export function callRow(call, detail) {
  */
 const details = (call, acts) => html`
   <dl class="record">${call.details.map(([name, value]) => html`<dt>${name}</dt><dd>${value.includes("\n") ? html`<pre tabindex="0">${value}</pre>` : parts.foreign(value)}</dd>`)}</dl>
-  ${acts}`;
+  <div class="both start">${acts}</div>`;

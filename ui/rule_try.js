@@ -4,6 +4,7 @@ import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
 import * as parts from "./parts.js";
 import { redraw } from "./state.js";
+import { count } from "./words.js";
 
 /** @type {import("./types.js").TriedCall} */
 const call = { server: "", tool: "", arguments: '{ "path": "~/Documents/notes.txt" }', client: null };
@@ -64,5 +65,5 @@ const verdict = ({ decision, by, reason, paths, steps }) => html`
     <li>
       <div>${step.about}</div>
       ${parts.facts(parts.badge(step.decision), step.by)}
-      ${step.passed.length > 0 ? html`<details><summary>${step.passed.length} rules that do not cover it</summary><ul class="small">${step.passed.map(({ rule, why }) => html`<li><code>${rule}</code>: ${why}</li>`)}</ul></details>` : nothing}
+      ${step.passed.length > 0 ? html`<details><summary>Not covered by ${count(step.passed.length, "rule")}</summary><ul class="small">${step.passed.map(({ rule, why }) => html`<li><code>${rule}</code>: ${why}</li>`)}</ul></details>` : nothing}
     </li>`)}</ol>`;
