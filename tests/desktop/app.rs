@@ -42,6 +42,39 @@ fn an_agent_asks_and_the_person_answers_in_the_dialog() {
 }
 
 #[test]
+fn a_folder_is_picked_in_the_window_and_open_to_the_agent_until_it_is_taken_back_there() {
+    let screen = tray::with_panel();
+    let folder = screen.home().join("notes");
+    std::fs::create_dir_all(&folder).expect("the folder");
+    std::fs::write(folder.join("plan.txt"), "ship on Tuesday").expect("the file");
+    let _app = App::start(&screen, &[]);
+    window::says(&screen, "Nothing is protected yet");
+    let mut agent = agent(&screen);
+    window::says(&screen, "1 session connected.");
+    window::open(&screen, "What you granted");
+    let named = |name: &str| {
+        until(name, || screen.controls("^IronCurtain$").into_iter().find(|one| one.name == name))
+    };
+    screen.click(&named("Grant a folder or file beforehand"));
+    screen.click(&named("Pick a folder\u{2026}"));
+    screen.activate(&screen.window("^Grant a folder with all that is below it$"));
+    screen.xdotool(&["type", "--delay", "20", folder.to_str().expect("a plain path")]);
+    screen.key("Return");
+    window::says(&screen, "Granted: ~/notes");
+
+    let call = begin_reading(&mut agent, &folder.join("plan.txt"));
+    let read = agent.answer(call);
+    assert_eq!(read["result"]["content"][0]["text"], "ship on Tuesday", "{read}");
+
+    screen.press("^IronCurtain$", "push button", &format!("Take back {}", folder.display()));
+    window::says(&screen, "Taken back, proved");
+    let call = begin_reading(&mut agent, &folder.join("plan.txt"));
+    screen.activate(&screen.window(DIALOG));
+    screen.key("Escape");
+    assert_eq!(agent.answer(call)["result"]["isError"], true);
+}
+
+#[test]
 fn a_killed_app_leaves_the_call_unanswered_by_the_server() {
     let screen = tray::with_panel();
     let file = screen.home().join("plan.txt");

@@ -114,7 +114,8 @@ fn gone(screen: &Screen, button: &str) {
     });
 }
 
-fn open(screen: &Screen, page: &str) {
+/// Opens a page by its link.
+pub(crate) fn open(screen: &Screen, page: &str) {
     until(page, || {
         let links = screen.controls(WINDOW).into_iter().filter(|one| one.role == "link");
         let link = links.into_iter().find(|one| one.name.starts_with(page))?;
