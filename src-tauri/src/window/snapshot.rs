@@ -5,7 +5,7 @@ use super::command_error::{CommandError, aside};
 use super::preferences::{Appearance, Preferences};
 use super::record::{Call, calls_of, newest_calls};
 use crate::consent::PendingQuestion;
-use ironcurtain_daemon::KnownClient;
+use ironcurtain_daemon::ProvedClient;
 use ironcurtain_protocol::{GrantView, Reply, Request, SessionRecordView, SessionView, StatusView};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -40,8 +40,8 @@ struct ClientRow {
     live: Vec<String>,
 }
 
-impl From<KnownClient> for ClientRow {
-    fn from(KnownClient { key, name, servers, live }: KnownClient) -> Self {
+impl From<ProvedClient> for ClientRow {
+    fn from(ProvedClient { key, name, servers, live }: ProvedClient) -> Self {
         Self { key, name, servers, live }
     }
 }

@@ -43,7 +43,7 @@ pub use config::{
     NetworkSettings, PassEnv, Sandbox, SandboxBackend, SandboxPolicy, SandboxSettings, Server, Servers,
 };
 pub use daemon::{
-    Daemon, DaemonOptions, ENDING, Gift, GiveError, GrantTerms, KnownClient, RestartError, StartError, start,
+    Daemon, DaemonOptions, ENDING, Gift, GiveError, GrantTerms, ProvedClient, RestartError, StartError, start,
 };
 pub use event_log::EventLog;
 pub use grants::{Files, GrantSubject, Granted, StandingGrant, StoreError};

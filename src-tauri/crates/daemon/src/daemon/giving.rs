@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 /// A client that the kernel proved at some time, to which something can be given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KnownClient {
+pub struct ProvedClient {
     /// Its executable.
     pub key: String,
     /// Its name, for people.
@@ -111,14 +111,14 @@ pub enum GiveError {
 impl Daemon {
     /// The clients that something can be given to: those that are connected, and those that hold something.
     #[must_use]
-    pub fn known_clients(&self) -> Vec<KnownClient> {
-        let mut known: BTreeMap<String, KnownClient> = BTreeMap::new();
+    pub fn known_clients(&self) -> Vec<ProvedClient> {
+        let mut known: BTreeMap<String, ProvedClient> = BTreeMap::new();
         let mut note = |subject: &GrantSubject, is_live: bool| {
             // What hides its executable could be anything, and so could what hides it the next time.
             if !subject.client.starts_with('/') {
                 return;
             }
-            let client = known.entry(subject.client.clone()).or_insert_with(|| KnownClient {
+            let client = known.entry(subject.client.clone()).or_insert_with(|| ProvedClient {
                 key: subject.client.clone(),
                 name: visible::line(&subject.client_name),
                 servers: Vec::new(),
