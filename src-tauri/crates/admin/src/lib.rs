@@ -8,6 +8,7 @@
 pub mod annotate;
 pub mod catalog;
 pub mod clients;
+pub mod doctor;
 pub mod export;
 pub mod inspect;
 pub mod install;

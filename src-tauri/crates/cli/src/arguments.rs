@@ -58,6 +58,12 @@ pub enum Command {
         #[command(subcommand)]
         action: crate::servers::ServersAction,
     },
+    /// Look at everything that IronCurtain needs, and say what mends it. Needs no trusted process.
+    Doctor {
+        /// Make sandboxes although this is root. For containers.
+        #[arg(long)]
+        allow_root: bool,
+    },
     /// Connect agent clients on this machine, or give them back what they had. Needs no trusted process.
     Clients {
         /// What to do with them.

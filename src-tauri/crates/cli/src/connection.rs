@@ -15,6 +15,12 @@ const LONGEST_END: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration
 /// The time for which it may be silent until it is asked what it waits for.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
+/// The time that it may take for an answer: taking back restarts a server at worst, which has bounds of its own.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The time that it may take for its greeting.
+const GREETING: Duration = Duration::from_secs(5);
+
 /// A greeted connection.
 pub struct Connection {
     stream: BufReader<UnixStream>,
@@ -33,10 +39,15 @@ impl Connection {
         if peer.uid != rustix::process::geteuid() {
             bail!("user {} listens on the socket of your IronCurtain", peer.uid.as_raw());
         }
+        stream.set_read_timeout(Some(GREETING))?;
+        stream.set_write_timeout(Some(GREETING))?;
         let mut connection = Self { stream: BufReader::new(stream) };
         write_frame(connection.stream.get_mut(), &Hello { version: VERSION, purpose: Purpose::Control })?;
-        match read_frame(&mut connection.stream).context("no answer to the greeting")? {
-            Welcome::Accepted { .. } => Ok(Some(connection)),
+        match read_frame(&mut connection.stream).context("IronCurtain does not answer the greeting")? {
+            Welcome::Accepted { .. } => {
+                connection.stream.get_ref().set_read_timeout(Some(PATIENCE))?;
+                Ok(Some(connection))
+            }
             Welcome::Refused(refusal) => bail!("{}", refusal.message),
         }
     }
@@ -44,7 +55,8 @@ impl Connection {
     /// Asks for one thing. What is refused is an error ([`Refused`]).
     pub fn ask(&mut self, request: Request) -> anyhow::Result<Reply> {
         write_frame(self.stream.get_mut(), &RequestFrame { id: 1, request })?;
-        let answer: ironcurtain_protocol::ReplyFrame = read_frame(&mut self.stream).context("no answer")?;
+        let answer: ironcurtain_protocol::ReplyFrame =
+            read_frame(&mut self.stream).context("IronCurtain does not answer")?;
         if let Reply::Failed { code, message } = answer.reply {
             return Err(Refused { code, message }.into());
         }

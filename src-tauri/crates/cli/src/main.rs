@@ -5,6 +5,7 @@ mod audit;
 mod clients;
 mod connection;
 mod desktop_session;
+mod doctor;
 mod export;
 mod policy;
 mod print;
@@ -38,6 +39,7 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
     let request = match command {
         Command::Policy { action } => return policy::perform(&action, screen),
         Command::Servers { action } => return servers::perform(&action, screen),
+        Command::Doctor { allow_root } => return doctor::perform(allow_root, screen),
         Command::Clients { action } => return clients::perform(&action, screen),
         Command::Daemon(options) => return run::daemon(&options).map(|()| ExitCode::SUCCESS),
         Command::Status => Request::Status,

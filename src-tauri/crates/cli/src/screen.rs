@@ -45,6 +45,15 @@ impl Screen {
         if self.json { Ok(()) } else { print([text].into_iter().collect::<Sheet>().as_str()) }
     }
 
+    /// A line on a terminal that says what is being done, in place of the one before; nothing where nobody watches.
+    pub fn progress(self, text: &str) {
+        let mut out = io::stderr();
+        if !self.json && out.is_terminal() {
+            // Nobody misses it.
+            let _ = write!(out, "\r\x1b[K{}", visible::line(text));
+        }
+    }
+
     /// Asks whether to go on.
     pub fn confirmed(self, question: &str) -> anyhow::Result<bool> {
         if !io::stdin().is_terminal() {

@@ -1,0 +1,209 @@
+//! The single checks.
+
+use super::{Diagnosis, Doctor, Running};
+use crate::clients::{ClientReport, ClientState};
+use ironcurtain_audit as audit;
+use ironcurtain_daemon::home::Home;
+use std::fs;
+use std::path::Path;
+
+/// The programs without which nothing works.
+const NEEDED: [&str; 3] = ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurtain-filesystem"];
+
+/// The app.
+const APP: &str = "ironcurtain-desktop";
+
+/// Less room than this in the state folder is worth a warning, in bytes: some files of the record.
+const LITTLE_ROOM: u64 = 1 << 30;
+
+/// With less than this the record soon takes no entry, and every call is denied.
+const NO_ROOM: u64 = 64 << 20;
+
+/// Watches that one folder of a large project takes up; the kernel's own default was 8,192 for long.
+const FEW_WATCHES: u64 = 65_536;
+
+pub(super) fn programs(folder: &Path) -> Vec<Diagnosis> {
+    let missing: Vec<&str> = NEEDED.into_iter().filter(|name| !folder.join(name).is_file()).collect();
+    vec![if missing.is_empty() {
+        Diagnosis::ok("programs", format!("all are in `{}`", folder.display()))
+    } else {
+        Diagnosis::problem("programs", format!("`{}` has no {}", folder.display(), missing.join(", ")))
+            .mended_by("install IronCurtain whole; in a checkout, `cargo xtask run`")
+    }]
+}
+
+pub(super) fn sandbox(doctor: &Doctor) -> Diagnosis {
+    let program = doctor.programs.join("ironcurtain-sandbox");
+    let state = doctor.home.sandboxes();
+    let found = ironcurtain_sandbox::check(&program, &state.to_string_lossy(), doctor.allow_root);
+    let diagnosis = if !found.usable {
+        Diagnosis::problem("sandbox", format!("this machine cannot make one: {}", found.missing.join("; ")))
+    } else if found.warnings.is_empty() {
+        Diagnosis::ok("sandbox", "one was made just now")
+    } else {
+        Diagnosis::warning("sandbox", format!("one was made just now; {}", found.warnings.join("; ")))
+    };
+    match found.fix_command {
+        Some(command) => diagnosis.mended_by(command),
+        None => diagnosis,
+    }
+}
+
+pub(super) fn running(running: &Running) -> Diagnosis {
+    let about = "IronCurtain";
+    match running {
+        Running::No => Diagnosis::ok(about, "it does not run; a client that starts the shim starts it"),
+        Running::Yes { pid, troubles } if troubles.is_empty() => {
+            Diagnosis::ok(about, format!("it runs (process {pid})"))
+        }
+        Running::Yes { pid, troubles } => Diagnosis::problem(
+            about,
+            format!("it runs (process {pid}), and is in trouble: {}", troubles.join("; ")),
+        ),
+        Running::Silent(why) => Diagnosis::problem(about, format!("it does not answer: {why}"))
+            .mended_by("`ironcurtain stop`, or end its process"),
+    }
+}
+
+pub(super) fn desktop(doctor: &Doctor) -> Vec<Diagnosis> {
+    let has_app = doctor.programs.join(APP).is_file();
+    vec![match (has_app, doctor.has_display) {
+        (true, true) => Diagnosis::ok("desktop", "the app can ask you here"),
+        (true, false) => Diagnosis::warning(
+            "desktop",
+            "there is no display here: you are asked in your desktop session, if there is one, and else what needs your word is denied",
+        )
+        .mended_by("`ironcurtain daemon --ask terminal` asks on a terminal"),
+        (false, _) => Diagnosis::warning("desktop", format!("the app `{APP}` is not installed: nobody can be asked"))
+            .mended_by("`ironcurtain daemon --ask terminal` asks on a terminal"),
+    }]
+}
+
+pub(super) fn clients(reports: &[ClientReport]) -> Vec<Diagnosis> {
+    let there: Vec<&ClientReport> =
+        reports.iter().filter(|report| report.state != ClientState::Missing).collect();
+    if there.is_empty() {
+        let says = "none was found on this machine";
+        return vec![
+            Diagnosis::warning("clients", says)
+                .mended_by("`ironcurtain clients list --all` names those that are known"),
+        ];
+    }
+    there.into_iter().map(client).collect()
+}
+
+fn client(report: &ClientReport) -> Diagnosis {
+    let (about, id) = (format!("client {}", report.id), report.id);
+    match report.state {
+        ClientState::Connected => Diagnosis::ok(&about, format!("{} is connected", report.name)),
+        ClientState::NotConnected => Diagnosis::warning(
+            &about,
+            format!("{} is not connected: nothing that it starts is judged", report.name),
+        )
+        .mended_by(format!("`ironcurtain clients connect {id}`")),
+        ClientState::Bypassing => {
+            Diagnosis::warning(&about, format!("some servers of {} go past the shield", report.name))
+                .mended_by(format!("`ironcurtain clients connect {id} --move`"))
+        }
+        ClientState::Drifted => {
+            Diagnosis::problem(&about, format!("{} starts a shim that is gone, or another one", report.name))
+                .mended_by(format!("`ironcurtain clients connect {id}`"))
+        }
+        ClientState::Missing => Diagnosis::ok(&about, format!("{} is not on this machine", report.name)),
+        ClientState::Unreadable => Diagnosis::problem(
+            &about,
+            report.problem.clone().unwrap_or_else(|| "its settings cannot be read".to_owned()),
+        ),
+    }
+}
+
+pub(super) fn record(home: &Home) -> Diagnosis {
+    match audit::check_known(&home.audit(), &home.audit_head()) {
+        Ok(checked) => match checked.problem {
+            None => Diagnosis::ok("record", format!("it is whole: {} entries", checked.entries)),
+            Some(problem) => Diagnosis::problem("record", format!("it was changed: {problem}"))
+                .mended_by(format!("find out why, then move `{}` away", home.audit().display())),
+        },
+        Err(problem) => Diagnosis::problem("record", format!("it cannot be read: {problem}")),
+    }
+}
+
+pub(super) fn disk(home: &Home) -> Diagnosis {
+    let free = match rustix::fs::statvfs(&home.state) {
+        Ok(found) => found.f_bavail.saturating_mul(found.f_frsize),
+        Err(problem) => return Diagnosis::warning("disk", format!("`{}`: {problem}", home.state.display())),
+    };
+    let says = format!("{} MiB are free at `{}`", free >> 20, home.state.display());
+    match free {
+        free if free < NO_ROOM => {
+            Diagnosis::problem("disk", format!("{says}: without a record every call is denied"))
+        }
+        free if free < LITTLE_ROOM => Diagnosis::warning("disk", says),
+        _ => Diagnosis::ok("disk", says),
+    }
+}
+
+pub(super) fn limits() -> Option<Diagnosis> {
+    let name = "fs.inotify.max_user_watches";
+    let text = fs::read_to_string("/proc/sys/fs/inotify/max_user_watches").ok()?;
+    let watches: u64 = text.trim().parse().ok()?;
+    let says = format!("`{name}` is {watches}");
+    Some(if watches < FEW_WATCHES {
+        Diagnosis::warning("limits", format!("{says}: a large folder may not open for writing"))
+            .mended_by(format!("`sudo sysctl {name}=524288`"))
+    } else {
+        Diagnosis::ok("limits", says)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Condition;
+    use super::*;
+    use std::path::PathBuf;
+
+    fn report(state: ClientState) -> ClientReport {
+        ClientReport {
+            id: "cursor",
+            name: "Cursor",
+            file: PathBuf::new(),
+            state,
+            entries: vec![],
+            problem: None,
+        }
+    }
+
+    #[test]
+    fn each_state_of_a_client_has_its_command() {
+        let told = |state| {
+            let found = clients(&[report(state)]).remove(0);
+            (found.condition, found.mend.unwrap_or_default())
+        };
+        let connect = "`ironcurtain clients connect cursor`".to_owned();
+        let moving = "`ironcurtain clients connect cursor --move`".to_owned();
+        assert_eq!(told(ClientState::Connected), (Condition::Ok, String::new()));
+        assert_eq!(told(ClientState::NotConnected), (Condition::Warning, connect.clone()));
+        assert_eq!(told(ClientState::Bypassing), (Condition::Warning, moving));
+        assert_eq!(told(ClientState::Drifted), (Condition::Problem, connect));
+        let none = clients(&[report(ClientState::Missing)]).remove(0);
+        assert_eq!((none.about.as_str(), none.condition), ("clients", Condition::Warning));
+    }
+
+    #[test]
+    fn what_is_missing_or_silent_is_a_problem() {
+        let dir = tempfile::tempdir().unwrap();
+        let found = programs(dir.path()).remove(0);
+        assert_eq!(found.condition, Condition::Problem);
+        assert!(found.says.contains("ironcurtain-shim, ironcurtain-sandbox"), "{}", found.says);
+        for name in NEEDED {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        assert_eq!(programs(dir.path()).remove(0).condition, Condition::Ok);
+        assert_eq!(running(&Running::Silent("no answer".into())).condition, Condition::Problem);
+        let troubles = vec!["the disk is full".to_owned()];
+        assert!(running(&Running::Yes { pid: 7, troubles }).says.ends_with("in trouble: the disk is full"));
+        assert_eq!(running(&Running::No).condition, Condition::Ok);
+        let home = Home::under(dir.path(), dir.path());
+        assert_eq!(record(&home).condition, Condition::Ok);
+    }
+}

@@ -1,0 +1,53 @@
+//! `ironcurtain doctor`: everything that IronCurtain needs, looked at. Needs no trusted process.
+
+use crate::connection::Connection;
+use crate::screen::Screen;
+use crate::sheet::Sheet;
+use ironcurtain_admin::doctor::{Condition, Diagnosis, Doctor, Running};
+use ironcurtain_daemon::Home;
+use ironcurtain_protocol::{Reply, Request};
+use serde_json::json;
+use std::env;
+use std::process::ExitCode;
+
+/// Looks; the exit status is 1 where something does not work.
+pub fn perform(allow_root: bool, screen: Screen) -> anyhow::Result<ExitCode> {
+    let home = Home::from_env()?;
+    home.prepare()?;
+    let has_display = ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(|name| env::var_os(name).is_some());
+    let doctor = Doctor { home, programs: crate::servers::programs()?, allow_root, has_display };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let found =
+        runtime.block_on(doctor.look(&running(), |about| screen.progress(&format!("looking at {about}"))));
+    screen.progress("");
+    let worst = found.iter().map(|one| one.condition).max().unwrap_or(Condition::Ok);
+    let mut sheet = Sheet::default();
+    found.iter().for_each(|one| line(&mut sheet, one));
+    screen.show(&sheet, &json!({ "worst": worst, "checks": found }))?;
+    Ok(if worst == Condition::Problem { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn running() -> Running {
+    let status = || match Connection::open_if_running()? {
+        None => anyhow::Ok(None),
+        Some(mut connection) => connection.ask(Request::Status).map(Some),
+    };
+    match status() {
+        Ok(None) => Running::No,
+        Ok(Some(Reply::Status(status))) => Running::Yes { pid: status.pid, troubles: status.troubles },
+        Ok(Some(_)) => Running::Silent("it answered something else".to_owned()),
+        Err(problem) => Running::Silent(format!("{problem:#}")),
+    }
+}
+
+fn line(sheet: &mut Sheet, one: &Diagnosis) {
+    let mark = match one.condition {
+        Condition::Ok => "ok     ",
+        Condition::Warning => "warning",
+        Condition::Problem => "PROBLEM",
+    };
+    sheet.line(format_args!("{mark}  {}: {}", one.about, one.says));
+    if let Some(mend) = &one.mend {
+        sheet.line(format_args!("         {mend}"));
+    }
+}
