@@ -61,7 +61,7 @@ pub enum Running {
     Silent(String),
 }
 
-/// Where to look.
+/// The places that are looked at.
 #[derive(Debug, Clone)]
 pub struct Doctor {
     /// The folders of IronCurtain.
