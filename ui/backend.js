@@ -39,6 +39,14 @@ export const tryRules = (text) => invoke("try_rules", { text });
 /** @type {(text: string, before: string) => Promise<unknown>} */
 export const saveRules = (text, before) => invoke("save_rules", { text, before });
 
+// Clients
+/** @type {() => Promise<import("./types.js").FoundClient[]>} */
+export const foundClients = () => invoke("found_clients");
+/** @type {(id: string, wish: "connect" | "move" | "disconnect") => Promise<import("./types.js").PlannedChange>} */
+export const planClient = (id, wish) => invoke("plan_client", { id, wish });
+/** @type {(id: string) => Promise<string>} */
+export const writeClient = (id) => invoke("write_client", { id });
+
 // Servers
 /** @type {() => Promise<import("./types.js").Servers>} */
 export const servers = () => invoke("servers");

@@ -51,6 +51,10 @@
  * @typedef {{ tools: { name: string, left_out: string | null, change: string,
  *   arguments: { name: string, roles: string, sure: string, reason: string }[] }[], gone: string[], changes: boolean }} Proposed
  *
+ * @typedef {{ id: string, name: string, file: string, problem: string | null, entries: { name: string, way: string, past: boolean }[],
+ *   state: "missing" | "not-connected" | "connected" | "bypassing" | "drifted" | "unreadable" }} FoundClient
+ * @typedef {{ file: string, diff: string, servers_diff: string | null, left: string[] }} PlannedChange
+ *
  * @typedef {{ text: string, decision: "" | "allow" | "escalate" | "deny", server: string, path: string, days: number }} Wanted
  * @typedef {{ seq: number, time_ms: number, event: string, client: string | null, server: string | null, tool: string | null,
  *   decision: string | null, outcome: string | null, summary: string, paths: string[], session: string | null,

@@ -4,6 +4,7 @@
 //!   same. No command answers a question.
 //! - INVARIANT: a file or folder is granted only as a picker of the system gave it to this process; the page names none.
 
+mod clients;
 mod command_error;
 mod grants;
 mod pick;
@@ -18,6 +19,7 @@ mod snapshot;
 
 use crate::backend::Backend;
 use crate::consent::DialogConsent;
+use clients::ClientDrafts;
 use ironcurtain_daemon::StandingGrant;
 use servers::ServerDrafts;
 use std::path::PathBuf;
@@ -37,11 +39,19 @@ pub(crate) struct AppState {
     /// Grants that were taken back in the window, for giving them again; the newest last.
     taken_back: Mutex<Vec<StandingGrant>>,
     drafts: ServerDrafts,
+    client_drafts: ClientDrafts,
 }
 
 impl AppState {
     pub(crate) fn new(backend: Arc<dyn Backend>, desktop: DialogConsent, home: PathBuf) -> Self {
-        Self { backend, desktop, home, taken_back: Mutex::default(), drafts: ServerDrafts::default() }
+        Self {
+            backend,
+            desktop,
+            home,
+            taken_back: Mutex::default(),
+            drafts: ServerDrafts::default(),
+            client_drafts: ClientDrafts::default(),
+        }
     }
 }
 
@@ -88,6 +98,9 @@ pub(crate) fn commands() -> impl Fn(tauri::ipc::Invoke) -> bool + Send + Sync + 
         rules::explain,
         rules::try_rules,
         rules::save_rules,
+        clients::found_clients,
+        clients::plan_client,
+        clients::write_client,
         servers::servers,
         servers::add_server,
         servers::install_server,

@@ -67,6 +67,11 @@
         { id: "fetch", title: "Fetch", about: "Fetches a page as text.", why: "You are asked about every host.", from: "PyPI package mcp-server-fetch", needs: null, settings: {}, package: true },
       ],
     },
+    found: [
+      { id: "claude-code", name: "Claude Code", file: `${home}/.claude.json`, state: "bypassing", problem: null, entries: [{ name: "filesystem", way: "server filesystem, behind the shield", past: false }, { name: "jira", way: "goes past the shield: npx jira-mcp", past: true }] },
+      { id: "cursor", name: "Cursor", file: `${home}/.cursor/mcp.json`, state: "not-connected", problem: null, entries: [] },
+      { id: "zed", name: "Zed", file: `${home}/.config/zed/settings.json`, state: "missing", problem: null, entries: [] },
+    ],
     settings: { deadline_seconds: 45, max_sessions: 1000, keep_days: 365, unsandboxed: "enforce", autostart: false, appearance: new URLSearchParams(location.search).get("theme") ?? "system", file: `${home}/.config/ironcurtain/config.json` },
     change: () => made.listeners.forEach((then) => then()),
   };
@@ -94,6 +99,9 @@
       return { problem: null, findings: ["`work` reaches all of your home"], added: ["deny-filesystem-write-file"], removed: [], changed: [], looser: [], stricter: [{ server: "filesystem", tool: "write_file", then: "allow", now: "deny", count: 4, example: `${home}/Documents/tax/a.md`, reason: "You made this rule from a call on record." }], same: 1200, not_judged: 2, calls: 1206 };
     },
     save_rules: ({ text }) => { made.rules = { ...made.rules, text, own: true }; },
+    found_clients: () => made.found,
+    plan_client: ({ id, wish }) => ({ file: made.found.find((one) => one.id === id).file, diff: `+  "${wish}": "<b>not markup</b>"`, servers_diff: wish === "move" ? "+ jira" : null, left: [] }),
+    write_client: ({ id }) => { made.found.find((one) => one.id === id).state = "connected"; return "Written. Start it again, so that it reads its settings."; },
     servers: () => made.servers,
     add_server: ({ server }) => { made.servers.servers.push({ name: server.name, description: null, command: `uvx ${server.name}`, sandboxed: true, reaches: ["Network: none"], tools: [], version: null, problem: null, can_install: true, sessions: 0 }); return [`It is written into ${made.servers.file}.`]; },
     install_server: () => "mcp-server-git 2026.1 is installed. Nothing of it was run.",

@@ -145,6 +145,18 @@ test("every control of every page is reached with the keyboard and has a name", 
   }
 });
 
+test("a client is connected after its whole change was shown, and not before the second press", async () => {
+  await browser.go("clients");
+  await press("connect:cursor");
+  await says("<b>not markup</b>");
+  assert.deepEqual(await called("write_client"), []);
+  await press("leave:cursor");
+  await press("connect:cursor");
+  await press("write:cursor");
+  await says("Written. Start it again");
+  assert.deepEqual(await called("write_client"), [{ id: "cursor" }]);
+});
+
 test("rules are tried over the record before they can be saved, and a call becomes a rule", async () => {
   await browser.go("activity");
   await press("call:1479");

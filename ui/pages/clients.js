@@ -1,27 +1,52 @@
-// The programs that start servers through IronCurtain, and how another one is connected.
+// The agent clients on this computer: which start their servers through IronCurtain, and connecting another one.
 
+import { actButton } from "../acts.js";
+import * as backend from "../backend.js";
 import { html, nothing, repeat } from "../html.js";
 import * as parts from "../parts.js";
 import { redraw, state } from "../state.js";
 import { count, list } from "../words.js";
 
+/** @typedef {import("../types.js").FoundClient} FoundClient */
+
+/** @type {FoundClient[] | null} */
+let found = null;
+let problem = "";
+/** @type {Map<string, import("../types.js").PlannedChange>} */
+const planned = new Map();
+/** @type {Map<string, string>} */
+const told = new Map();
 let server = "";
 
 /** @type {import("../app.js").Page} */
 export const clients = {
   id: "clients",
   name: "Clients",
+  async load() {
+    try {
+      found = await backend.foundClients();
+      problem = "";
+    } catch (failure) {
+      problem = backend.sentence(failure);
+    }
+  },
   view: (snapshot) => html`
     <h1>Clients</h1>
     ${snapshot.clients.length === 0
-      ? parts.empty("Nothing is protected yet.", "No client has started a server through IronCurtain. Connect one as described below.")
-      : parts.group(repeat(snapshot.clients, (one) => one.key, clientRow))}
-    <h2>Connect a client</h2>
+      ? parts.empty("Nothing is protected yet.", "No client has started a server through IronCurtain. Connect one of those below.")
+      : parts.group(repeat(snapshot.clients, (one) => one.key, seenRow))}
+    <h2>On this computer</h2>
+    ${problem ? parts.problem(`The clients cannot be looked for: ${problem}`) : nothing}
+    ${found === null ? nothing : here(found)}
+    <h2>By hand</h2>
     ${howTo(snapshot)}`,
 };
 
-/** @param {import("../types.js").KnownClient} one */
-function clientRow(one) {
+/**
+ * A client that has connected, by its proof.
+ * @param {import("../types.js").KnownClient} one
+ */
+function seenRow(one) {
   const grants = state.snapshot?.grants.filter((grant) => grant.client === one.name).length ?? 0;
   return parts.row(html`
     <div>${parts.client(one.name, one.key)} ${one.live.length > 0 ? html`<span class="badge allow">connected</span>` : html`<span class="badge note">not running</span>`}</div>
@@ -29,15 +54,112 @@ function clientRow(one) {
     ${parts.facts(one.servers.length > 0 ? `uses ${list(one.servers)}` : nothing, grants > 0 ? html`<a href="#granted">${count(grants, "permission")}</a>` : "no permissions")}`);
 }
 
+/** @param {FoundClient[]} all */
+function here(all) {
+  const there = all.filter((one) => one.state !== "missing");
+  const others = all.filter((one) => one.state === "missing").map((one) => one.name);
+  return html`
+    ${there.length === 0 ? parts.empty("No agent client was found.", "Install one, or connect it by hand as described below.") : parts.group(repeat(there, (one) => one.id, foundRow))}
+    ${others.length > 0 ? html`<p class="small quiet after">Looked for as well: ${list(others)}.</p>` : nothing}`;
+}
+
+/** @type {Record<FoundClient["state"], [string, string]>} */
+const STATES = {
+  missing: ["note", "not here"],
+  "not-connected": ["note", "not connected"],
+  connected: ["allow", "behind the shield"],
+  bypassing: ["ask", "some servers go past the shield"],
+  drifted: ["ask", "starts another shim; connect it again"],
+  unreadable: ["deny", "its settings cannot be read"],
+};
+
+/** @param {FoundClient} one */
+function foundRow(one) {
+  const [kind, words] = STATES[one.state];
+  const change = planned.get(one.id);
+  const note = told.get(one.id);
+  return parts.row(
+    html`
+      <div><b>${one.name}</b> <span class="badge ${kind}">${words}</span></div>
+      <div class="facts">${parts.path(one.file)}</div>
+      ${one.problem ? parts.warning(one.problem) : nothing}
+      ${one.entries.length > 0 ? html`<ul class="small tool-list">${one.entries.map((entry) => html`<li><code>${entry.name}</code> <span class=${entry.past ? "asks" : "quiet"}>${entry.past ? "\u26a0 " : ""}${parts.foreign(entry.way)}</span></li>`)}</ul>` : nothing}
+      ${note ? html`<p class="small good" role="status">${note}</p>` : nothing}
+      ${change ? changePanel(one, change) : nothing}`,
+    one.state === "unreadable" || change ? nothing : html`
+      ${plan(one, "connect", one.state === "connected" ? "Connect again\u2026" : "Connect\u2026")}
+      ${one.entries.some((entry) => entry.past) ? plan(one, "move", "Move its servers\u2026") : nothing}
+      ${one.state === "not-connected" ? nothing : plan(one, "disconnect", "Disconnect\u2026")}`,
+  );
+}
+
+/**
+ * @param {FoundClient} one
+ * @param {"connect" | "move" | "disconnect"} wish
+ * @param {string} ready
+ */
+const plan = (one, wish, ready) =>
+  actButton({
+    key: `${wish}:${one.id}`,
+    ready,
+    label: `${ready} ${one.name}`,
+    going: "Looking\u2026",
+    done: "Looked",
+    failed: "Not possible",
+    again: true,
+    act: async () => {
+      told.delete(one.id);
+      planned.set(one.id, await backend.planClient(one.id, wish));
+    },
+  });
+
+/**
+ * The whole change, before it is written.
+ * @param {FoundClient} one
+ * @param {import("../types.js").PlannedChange} change
+ */
+function changePanel(one, change) {
+  const leave = () => {
+    planned.delete(one.id);
+    redraw();
+  };
+  const isEmpty = change.diff === "" && !change.servers_diff;
+  return html`
+    <div class="panel" role="group" aria-label="Change of ${one.name}">
+      ${isEmpty ? html`<p>${one.name} has what it is to have: there is nothing to write.</p>` : html`<p>This is written to ${parts.path(change.file)}. What stood there before is kept, and Disconnect gives it back.</p><pre tabindex="0">${change.diff}</pre>`}
+      ${change.servers_diff ? html`<p>And to the servers of IronCurtain:</p><pre tabindex="0">${change.servers_diff}</pre>` : nothing}
+      ${change.left.map((left) => parts.warning(`Stays as it is: ${left}`))}
+      <div class="both start">
+        ${isEmpty ? nothing : actButton({
+          key: `write:${one.id}`,
+          ready: "Write this",
+          label: `Write this to the settings of ${one.name}`,
+          going: "Writing\u2026",
+          done: "Written",
+          failed: "Not written",
+          again: true,
+          kind: "main",
+          act: async () => {
+            told.set(one.id, await backend.writeClient(one.id));
+            planned.delete(one.id);
+            await clients.load?.();
+          },
+        })}
+        ${parts.button(`leave:${one.id}`, "Leave it", leave)}
+      </div>
+    </div>`;
+}
+
 /** @param {import("../types.js").Snapshot} snapshot */
 function howTo({ status, shim }) {
   const name = status.servers.includes(server) ? server : (status.servers[0] ?? "filesystem");
   const entry = JSON.stringify({ mcpServers: { [name]: { command: shim, args: ["--server", name] } } }, null, 2);
   return html`
-    <div class="group"><div class="row"><div class="what">
-      <p>A client reads which servers to start from a settings file of its own. In the place of a server, have it start IronCurtain, which starts the server in its sandbox:</p>
+    <details class="card">
+      <summary data-key="by-hand">The entry for a client's settings</summary>
+      <p>In the place of a server, have the client start IronCurtain, which starts the server in its sandbox:</p>
       ${parts.field("Server", parts.select("connect-server", name, status.servers.map((one) => [one, one]), (to) => { server = to; redraw(); }))}
       <pre tabindex="0" aria-label="Entry for the client's settings">${entry}</pre>
-      <p class="quiet small">Claude Desktop: claude_desktop_config.json. Claude Code: .mcp.json in a project. Cursor: ~/.cursor/mcp.json. Start the client again afterwards; it appears above when it connects.</p>
-    </div></div></div>`;
+      <p class="quiet small">Start the client again afterwards; it appears above when it connects.</p>
+    </details>`;
 }

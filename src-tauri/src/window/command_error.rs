@@ -24,20 +24,10 @@ impl CommandError {
 
     /// A reply that is not the one that was asked for proves nothing, so it is a failure.
     pub(super) fn of(reply: Reply) -> Self {
-        match reply {
-            Reply::Failed { code, message } => Self { code, message },
-            Reply::Status(_)
-            | Reply::Sessions(_)
-            | Reply::Session(_)
-            | Reply::LeftBehind(_)
-            | Reply::LastLooks(_)
-            | Reply::Grants(_)
-            | Reply::Revoked { .. }
-            | Reply::Done
-            | Reply::Activity(_)
-            | Reply::Audit(_)
-            | Reply::Metrics(_) => Self::malformed("the answer was not understood; try again"),
+        if let Reply::Failed { code, message } = reply {
+            return Self { code, message };
         }
+        Self::malformed("the answer was not understood; try again")
     }
 
     /// The words for the person.

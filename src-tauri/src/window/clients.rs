@@ -1,0 +1,132 @@
+//! Commands about agent clients: which are there, and connecting one or giving it back what it had.
+//!
+//! - A change is kept here until the person says yes: what is written is what was shown, and only onto the text it was made for.
+
+use super::AppState;
+use super::command_error::{CommandError, aside};
+use super::grants::trusted;
+use crate::backend::Trusted;
+use ironcurtain_admin::clients::{
+    ClientChange, ClientError, ClientReport, ClientState, ClientTarget, Clients, ConnectRequest, EntryUse,
+};
+use ironcurtain_daemon::consent::visible;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use tauri::State;
+
+/// Changes that wait for the person's yes, by the client.
+#[derive(Default)]
+pub(super) struct ClientDrafts(Mutex<HashMap<String, ClientChange>>);
+
+/// The way that a client is to be changed.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ClientWish {
+    /// An entry for each server.
+    Connect,
+    /// The servers that it starts itself become ours.
+    Move,
+    /// It gets back what it had.
+    Disconnect,
+}
+
+/// An agent client for the page.
+#[derive(Debug, Serialize)]
+pub(super) struct FoundClient {
+    id: &'static str,
+    name: &'static str,
+    file: String,
+    state: ClientState,
+    entries: Vec<FoundEntry>,
+    problem: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct FoundEntry {
+    name: String,
+    way: String,
+    /// It goes past the shield.
+    past: bool,
+}
+
+/// A change of a client's settings, as it would be written.
+#[derive(Debug, Serialize)]
+pub(super) struct PlannedChange {
+    file: String,
+    diff: String,
+    servers_diff: Option<String>,
+    left: Vec<String>,
+}
+
+#[tauri::command]
+pub(super) async fn found_clients(state: State<'_, AppState>) -> Result<Vec<FoundClient>, CommandError> {
+    let clients = clients(trusted(&state)?).map_err(CommandError::refused)?;
+    aside(move || Ok::<_, ClientError>(clients.survey().into_iter().map(found).collect())).await
+}
+
+#[tauri::command]
+pub(super) async fn plan_client(
+    state: State<'_, AppState>,
+    id: String,
+    wish: ClientWish,
+) -> Result<PlannedChange, CommandError> {
+    let clients = clients(trusted(&state)?).map_err(CommandError::refused)?;
+    let target = id.clone();
+    let change = aside(move || {
+        let target = ClientTarget { id: &target, project: None };
+        match wish {
+            ClientWish::Connect => clients.connect(target, ConnectRequest::Each),
+            ClientWish::Move => clients.connect(target, ConnectRequest::Move),
+            ClientWish::Disconnect => clients.disconnect(target, None),
+        }
+    })
+    .await?;
+    let planned = PlannedChange {
+        file: change.file.display().to_string(),
+        diff: visible::lines(&change.edit.diff()),
+        servers_diff: change.servers.as_ref().map(|(_, edit)| visible::lines(&edit.diff())),
+        left: change.left.iter().map(|left| visible::line(&format!("{}: {}", left.name, left.why))).collect(),
+    };
+    state.client_drafts.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id, change);
+    Ok(planned)
+}
+
+#[tauri::command]
+pub(super) async fn write_client(state: State<'_, AppState>, id: String) -> Result<String, CommandError> {
+    let clients = clients(trusted(&state)?).map_err(CommandError::refused)?;
+    let change = state.client_drafts.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    let change = change.ok_or_else(|| CommandError::malformed("look at the change again"))?;
+    let told = format!("Written. Start {} again, so that it reads its settings.", change.client);
+    aside(move || clients.write(&change)).await?;
+    Ok(told)
+}
+
+fn clients(Trusted { home, programs, .. }: Trusted) -> Result<Clients, ClientError> {
+    Clients::new(home, &programs)
+}
+
+fn found(report: ClientReport) -> FoundClient {
+    let entries = report.entries.into_iter().map(|entry| {
+        let (way, past) = match entry.way {
+            EntryUse::Shield { server: Some(server) } => {
+                (format!("server {server}, behind the shield"), false)
+            }
+            EntryUse::Shield { server: None } => ("all servers, behind the shield".to_owned(), false),
+            EntryUse::OtherShim { path } => (format!("starts another shim: {path}"), true),
+            EntryUse::Server { command } => (format!("goes past the shield: {command}"), true),
+            EntryUse::Remote { url } => (format!("goes past the shield: {url}"), true),
+            EntryUse::Disabled => ("switched off".to_owned(), false),
+            EntryUse::Unknown => ("of a form that is not known".to_owned(), true),
+        };
+        FoundEntry { name: visible::line(&entry.name), way: visible::line(&way), past }
+    });
+    FoundClient {
+        id: report.id,
+        name: report.name,
+        file: report.file.display().to_string(),
+        state: report.state,
+        entries: entries.collect(),
+        problem: report.problem.as_deref().map(visible::line),
+    }
+}
