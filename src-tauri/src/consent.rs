@@ -3,6 +3,7 @@
 //! - [`DialogConsent`] may be called from any thread; everything shown lives on the main thread, in one [`queue`].
 //! - Only an explicit Allow allows. A dropped sink, a closed dialog or a loop that is gone is a denial.
 
+mod arming;
 mod clock;
 pub(crate) mod text;
 mod view;
@@ -76,6 +77,10 @@ enum Command {
     Raise,
     Working(String),
     Unseen(String),
+    /// A dialog may open by now.
+    Show,
+    /// The person said no without the dialog.
+    Denied(String),
     Decided(String, DialogResult),
 }
 

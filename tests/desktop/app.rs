@@ -1,7 +1,7 @@
 //! The real app with the real shim, sandbox and server: a person answers in the dialog, and the agent gets it.
 
 use crate::screen::{BOUND, Screen, helper_path, until};
-use crate::stand::DIALOG;
+use crate::stand::{DIALOG, armed};
 use crate::{tray, window};
 use ironcurtain_testkit::JsonProcess;
 use ironcurtain_testkit::client::AgentClient;
@@ -9,6 +9,7 @@ use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 #[test]
 fn an_agent_asks_and_the_person_answers_in_the_dialog() {
@@ -203,15 +204,18 @@ fn read_when_allowed(screen: &Screen, agent: &mut AgentClient, file: &Path) {
     assert_eq!(allowed["result"]["content"][0]["text"], "ship on Tuesday", "{allowed}");
 }
 
-/// Presses Allow as soon as that counts. A panel that just started may disturb the dialog in between.
+/// Allows. A panel that just started may disturb the dialog in between.
 fn allow(screen: &Screen) {
-    until("the dialog to go", || {
-        let all = screen.controls(DIALOG);
-        if all.iter().any(|one| one.name == "Allow once" && one.is("sensitive")) {
-            screen.key("alt+a");
-        }
-        all.is_empty().then_some(())
+    let gone = || screen.xdotool(&["search", "--onlyvisible", "--name", DIALOG]).is_empty();
+    let allowed = (0..5).any(|_| {
+        armed(screen, "Allow once");
+        screen.key("alt+a");
+        (0..30).any(|_| {
+            std::thread::sleep(Duration::from_millis(100));
+            gone()
+        })
     });
+    assert!(allowed, "the dialog is still there");
 }
 
 struct App(Child);

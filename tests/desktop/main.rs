@@ -14,6 +14,7 @@
 mod app;
 mod dialog;
 mod dialog_look;
+mod races;
 mod screen;
 mod stand;
 mod tray;

@@ -4,7 +4,7 @@ use ironcurtain_testkit::wait;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 /// Bound of every wait. Generous: a busy machine is slow, and a pass does not wait for it.
@@ -16,6 +16,8 @@ pub(crate) struct Screen {
     home: tempfile::TempDir,
     display: String,
     bus: String,
+    /// The name of the Wayland display, where there is one.
+    wayland: Option<String>,
 }
 
 /// A control as a screen reader finds it.
@@ -36,7 +38,56 @@ impl Control {
 }
 
 impl Screen {
+    /// An X server with openbox.
     pub(crate) fn start() -> Self {
+        Self::with("openbox", &[])
+    }
+
+    /// An X server with this window manager.
+    pub(crate) fn with(manager: &str, arguments: &[&str]) -> Self {
+        let mut screen = Self::empty();
+        let xvfb = ["-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-noreset"];
+        screen.display = format!(":{}", screen.first_line("Xvfb", &xvfb));
+        screen.start_bus();
+        screen.spawn(manager, arguments);
+        until("the window manager", || {
+            screen.read("xprop", &["-root", "_NET_SUPPORTING_WM_CHECK"]).contains("window id").then_some(())
+        });
+        screen
+    }
+
+    /// A Wayland screen, drawn by sway into memory.
+    pub(crate) fn sway() -> Self {
+        let mut screen = Self::empty();
+        screen.start_bus();
+        let config = screen.home().join("sway");
+        let settings = "output HEADLESS-1 resolution 1280x800\nxwayland disable\ndefault_border normal\n";
+        std::fs::write(&config, settings).expect("sway's settings");
+        // It does not start for root: there it is in a user namespace of its own.
+        let root = screen.read("id", &["-u"]) == "0";
+        let mut sway = screen.command(if root { "unshare" } else { "sway" });
+        sway.args(if root { &["--user", "sway"][..] } else { &[] });
+        sway.args(["-c", config.to_str().expect("a plain path")])
+            .env("WLR_BACKENDS", "headless")
+            .env("WLR_LIBINPUT_NO_DEVICES", "1")
+            .env("WLR_RENDERER", "pixman")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let child = sway.spawn().unwrap_or_else(|error| panic!("sway is needed: {error}"));
+        screen.children.push(child);
+        let runtime = screen.home().join("run");
+        screen.wayland = Some(until("sway", || {
+            let names = std::fs::read_dir(&runtime)
+                .ok()?
+                .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+            let names: Vec<String> = names.collect();
+            names.iter().any(|name| name.starts_with("sway-ipc.")).then_some(())?;
+            names.into_iter().find(|name| name.starts_with("wayland-") && !name.contains(".lock"))
+        }));
+        screen
+    }
+
+    fn empty() -> Self {
         // Not in `/tmp`, of which every sandbox has its own.
         let home = tempfile::tempdir_in("/var/tmp").expect("a temporary directory");
         let runtime = home.path().join("run");
@@ -44,18 +95,14 @@ impl Screen {
             std::fs::create_dir(own).expect("a directory of its own");
             std::fs::set_permissions(own, std::fs::Permissions::from_mode(0o700)).expect("its mode");
         }
-        let mut screen = Self { children: vec![], home, display: String::new(), bus: String::new() };
-        let xvfb = ["-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-noreset"];
-        screen.display = format!(":{}", screen.first_line("Xvfb", &xvfb));
+        Self { children: vec![], home, display: String::new(), bus: String::new(), wayland: None }
+    }
+
+    fn start_bus(&mut self) {
         // Where nothing says where its socket goes, it stays in `/tmp` when the bus is killed.
-        let address = format!("--address=unix:path={}", runtime.join("bus").display());
+        let address = format!("--address=unix:path={}", self.home().join("run/bus").display());
         let bus = ["--session", "--nofork", "--nopidfile", "--print-address=1", &address];
-        screen.bus = screen.first_line("dbus-daemon", &bus);
-        screen.spawn("openbox", &[]);
-        until("the window manager", || {
-            screen.read("xprop", &["-root", "_NET_SUPPORTING_WM_CHECK"]).contains("window id").then_some(())
-        });
-        screen
+        self.bus = self.first_line("dbus-daemon", &bus);
     }
 
     /// A command with this screen's environment and nothing of ours.
@@ -68,12 +115,16 @@ impl Screen {
             .env("XDG_RUNTIME_DIR", self.home.path().join("run"))
             .env("TMPDIR", self.home.path().join("tmp"))
             .env("IRONCURTAIN_HOME", self.home.path().join("ironcurtain"))
-            .env("DISPLAY", &self.display)
             .env("DBUS_SESSION_BUS_ADDRESS", &self.bus)
             .env("GSETTINGS_BACKEND", "memory")
             .env("LANG", "C.UTF-8")
-            .env("GDK_BACKEND", "x11")
             .current_dir(self.home.path());
+        if !self.display.is_empty() {
+            command.env("GDK_BACKEND", "x11").env("DISPLAY", &self.display);
+        }
+        if let Some(display) = &self.wayland {
+            command.env("GDK_BACKEND", "wayland").env("WAYLAND_DISPLAY", display);
+        }
         command
     }
 
@@ -98,6 +149,20 @@ impl Screen {
         self.children.push(child);
         assert!(!line.trim().is_empty(), "{program} did not start");
         line.trim().to_owned()
+    }
+
+    /// Starts a program that is spoken to, and lives as long as the screen.
+    pub(crate) fn spoken_to(
+        &mut self,
+        program: &str,
+        arguments: &[&str],
+    ) -> (ChildStdin, BufReader<ChildStdout>) {
+        let child =
+            self.command(program).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.unwrap_or_else(|error| panic!("{program} is needed: {error}"));
+        let ends = (child.stdin.take().expect("its input"), child.stdout.take().expect("its output"));
+        self.children.push(child);
+        (ends.0, BufReader::new(ends.1))
     }
 
     /// The output of a program, whether or not it succeeds.
@@ -143,6 +208,31 @@ impl Screen {
         });
     }
 
+    /// Tells sway something.
+    pub(crate) fn swaymsg(&self, words: &[&str]) -> String {
+        let runtime = std::fs::read_dir(self.home().join("run")).expect("the runtime directory");
+        let socket = runtime.filter_map(Result::ok).map(|entry| entry.path()).find(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("sway-ipc."))
+        });
+        let socket = socket.expect("sway's socket");
+        let mut all = vec!["-s", socket.to_str().expect("a plain path")];
+        all.extend(words);
+        self.read("swaymsg", &all)
+    }
+
+    /// The place on the screen of what the window of that title draws.
+    pub(crate) fn sway_place(&self, title: &str) -> (i32, i32) {
+        until("a window of sway's", || {
+            let tree: serde_json::Value =
+                serde_json::from_str(&self.swaymsg(&["-r", "-t", "get_tree"])).ok()?;
+            let window = find(&tree, title.trim_start_matches('^'))?;
+            let at = |side: &str| {
+                i32::try_from(window["rect"][side].as_i64()? + window["window_rect"][side].as_i64()?).ok()
+            };
+            Some((at("x")?, at("y")?))
+        })
+    }
+
     /// Everything a screen reader finds in the windows whose title matches.
     pub(crate) fn controls(&self, title: &str) -> Vec<Control> {
         let lines = self.helper("accessible.py", &["list", title]);
@@ -177,6 +267,15 @@ impl Screen {
             self.read("import", &["-window", "root", file.to_str().expect("a plain path")]);
         }
     }
+}
+
+/// The node of sway's tree whose name begins like that.
+fn find<'a>(node: &'a serde_json::Value, title: &str) -> Option<&'a serde_json::Value> {
+    if node["pid"].is_u64() && node["name"].as_str().is_some_and(|name| name.starts_with(title)) {
+        return Some(node);
+    }
+    let below = ["nodes", "floating_nodes"].into_iter().filter_map(|kind| node[kind].as_array()).flatten();
+    below.into_iter().find_map(|child| find(child, title))
 }
 
 impl Drop for Screen {

@@ -1,11 +1,11 @@
 //! The test program `desktop-stand`, and what it says.
 
-use crate::screen::{BOUND, Screen};
+use crate::screen::{BOUND, Control, Screen, until};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Title of every dialog.
 pub(crate) const DIALOG: &str = "^IronCurtain: ";
@@ -59,9 +59,25 @@ impl Stand {
         }
     }
 
+    /// The next event within this time, other than that the person works in the dialog.
+    pub(crate) fn event_within(&self, time: Duration) -> Option<String> {
+        let until = Instant::now() + time;
+        loop {
+            let event = self.events.recv_timeout(until.saturating_duration_since(Instant::now())).ok()?;
+            if !event.ends_with(" working") {
+                return Some(event);
+            }
+        }
+    }
+
+    /// The events that came by now, other than that the person works in the dialog.
+    pub(crate) fn events_until_now(&self) -> Vec<String> {
+        self.events.try_iter().filter(|event| !event.ends_with(" working")).collect()
+    }
+
     /// Its exit code, once it has ended by itself.
     pub(crate) fn exit(&mut self) -> Option<i32> {
-        crate::screen::until("the end of the app", || self.child.try_wait().expect("its state")).code()
+        until("the end of the app", || self.child.try_wait().expect("its state")).code()
     }
 }
 
@@ -87,11 +103,33 @@ pub(crate) fn shown(screen: &Screen, question: &str, deadline: Duration) -> Stan
     stand
 }
 
-/// Waits until Allow can be pressed.
-pub(crate) fn armed(screen: &Screen, name: &str) -> crate::screen::Control {
-    crate::screen::until("an armed Allow", || {
-        Some(screen.control(DIALOG, "push button", name)).filter(|allow| allow.is("sensitive"))
+/// Goes to Allow by keyboard, and waits until Alt+A counts.
+pub(crate) fn armed(screen: &Screen, name: &str) -> Control {
+    armed_in(screen, DIALOG, name)
+}
+
+/// The same in the dialog of that title.
+pub(crate) fn armed_in(screen: &Screen, title: &str, name: &str) -> Control {
+    until("an Allow that Alt+A presses", || {
+        let allow = screen.control(title, "push button", name);
+        if !allow.is("focused") {
+            screen.key("Tab");
+        }
+        (allow.description == "Press Alt+A to allow").then_some(allow)
     })
+}
+
+/// Brings the pointer to Allow, and waits until a click counts.
+pub(crate) fn pointed(screen: &Screen, name: &str) -> Control {
+    let says = |words: &str| {
+        until(words, || {
+            Some(screen.control(DIALOG, "push button", name)).filter(|allow| allow.description == words)
+        })
+    };
+    screen.xdotool(&["mousemove", "5", "790"]);
+    let [x, y, width, height] = says("To allow: point at Allow, or go there with Tab").place;
+    screen.xdotool(&["mousemove", &(x + width / 2).to_string(), &(y + height / 2).to_string()]);
+    says("Click here to allow")
 }
 
 fn program() -> PathBuf {

@@ -1,18 +1,22 @@
 //! The native consent dialog (GTK 3), drawn from one [`ConsentView`].
 //!
 //! - Never nests a main loop; ends exactly once, and then sends one [`DialogResult`].
-//! - Only a click on an armed Allow or Alt+A allows: Enter, Space, Escape, closing and time never do.
-//! - Allow is not armed before all of what would be done was in view.
+//! - Only what [`Arming`] takes for a yes allows: Enter, Space, Escape, closing and time never do.
+//! - Allow is never where the last dialog had it, and does not count before all of what would be done was in view.
 //! - Does not take the keyboard when it opens; everything shown is plain text.
 
+mod allow;
 mod choices;
+mod input;
 mod layout;
+mod palette;
 mod rows;
 
-use super::clock::{Arming, Countdown, clock_words};
+use super::arming::{Arming, Event};
+use super::clock::{Countdown, clock_words};
 use super::view::{ConsentView, allow_words};
 use super::{Command, DialogResult};
-use gtk::glib::{self, ControlFlow, Propagation};
+use gtk::glib::{self, ControlFlow};
 use gtk::prelude::*;
 use gtk::{ResponseType, gdk};
 use ironcurtain_daemon::consent::Answer;
@@ -22,58 +26,87 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::WeakUnboundedSender;
 
-/// The time after which the countdown and the Allow button are brought up to date.
-const TICK: Duration = Duration::from_millis(100);
-/// The time for which the dialog may be without the focus before a notification tells of it.
-const UNSEEN: Duration = Duration::from_secs(1);
+/// The time after which the countdown is brought up to date.
+const TICK: Duration = Duration::from_secs(1);
+/// The time for which nobody turns to a dialog before a notification tells of it: one that may be hidden, and one that is
+/// known to be in full view.
+const HIDDEN: Duration = Duration::from_secs(1);
+const IN_VIEW: Duration = Duration::from_secs(5);
+/// The time after which it tells again of one that may be hidden.
+const AGAIN: Duration = Duration::from_secs(15);
 
 /// One open dialog.
 pub(super) struct Dialog(Rc<Inner>);
 
+/// The place of a dialog's Allow, which the next one's is not to have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AllowPlace {
+    mirrored: bool,
+    /// On the screen; none where places are not told.
+    on_screen: Option<gdk::Rectangle>,
+}
+
 struct Inner {
     view: ConsentView,
     layout: Layout,
-    opened: Instant,
     arming: RefCell<Arming>,
     countdown: RefCell<Countdown>,
     commands: WeakUnboundedSender<Command>,
-    told: Cell<bool>,
-    /// The end of what would be done was in view.
+    opened: Instant,
+    /// When a notification last told of it.
+    told: Cell<Option<Instant>>,
+    timer: RefCell<Option<(glib::SourceId, Instant)>>,
+    gesture: RefCell<Option<gtk::GestureMultiPress>>,
+    /// Position and size of the window.
+    place: Cell<Option<((i32, i32), (u32, u32))>>,
+    pointer_was: Cell<(i32, i32)>,
+    pointer_on: Cell<bool>,
+    pressed: Cell<Option<Instant>>,
+    seen: Cell<bool>,
     read: Cell<bool>,
+    mirrored: Cell<bool>,
+    last: Option<AllowPlace>,
     over: Cell<bool>,
 }
 
 impl Dialog {
-    /// Shows a question.
+    /// Shows a question. `last` is the place of Allow in the dialog before it.
     pub(super) fn open(
         view: ConsentView,
         countdown: Countdown,
         commands: WeakUnboundedSender<Command>,
+        last: Option<AllowPlace>,
     ) -> Self {
         let now = Instant::now();
         let inner = Rc::new(Inner {
             layout: Layout::build(&view),
             view,
-            opened: now,
-            arming: RefCell::new(Arming::new(now)),
+            arming: RefCell::new(Arming::new(true, now)),
             countdown: RefCell::new(countdown),
             commands,
-            told: Cell::new(false),
+            opened: now,
+            told: Cell::new(None),
+            timer: RefCell::new(None),
+            gesture: RefCell::new(None),
+            place: Cell::new(None),
+            pointer_was: Cell::new((-1, -1)),
+            pointer_on: Cell::new(false),
+            pressed: Cell::new(None),
+            seen: Cell::new(false),
             read: Cell::new(false),
+            mirrored: Cell::new(false),
+            last,
             over: Cell::new(false),
         });
-        inner.connect_window();
+        inner.mirror(last.is_some_and(|last| !last.mirrored));
+        inner.look_for_the_pointer();
         inner.connect_controls();
+        inner.connect_input();
         inner.refresh_choice();
-        inner.refresh();
         inner.layout.window.show_all();
         inner.layout.deny.grab_focus();
         inner.layout.follow_the_focus();
-        let weak = Rc::downgrade(&inner);
-        glib::timeout_add_local(TICK, move || match weak.upgrade() {
-            Some(inner) if !inner.over.get() => inner.tick(),
-            Some(_) | None => ControlFlow::Break,
-        });
+        inner.tick();
         Self(inner)
     }
 
@@ -88,85 +121,39 @@ impl Dialog {
         self.0.layout.window.present();
     }
 
-    /// Takes the dialog away.
-    pub(super) fn close(self) {
+    /// The last press of a button or a key in it.
+    pub(super) fn pressed(&self) -> Option<Instant> {
+        self.0.pressed.get()
+    }
+
+    /// Takes the dialog away. Tells where its Allow was.
+    pub(super) fn close(self) -> AllowPlace {
         self.0.over.set(true);
+        self.0.stop_timer();
+        let place = AllowPlace { mirrored: self.0.mirrored.get(), on_screen: self.0.allow_on_screen() };
         self.0.layout.window.hide();
         // The window is destroyed by the default handler of the delete event this sends.
         self.0.layout.window.close();
+        place
     }
 }
 
 impl Inner {
-    fn connect_window(self: &Rc<Self>) {
-        let window = &self.layout.window;
-        let weak = Rc::downgrade(self);
-        window.connect_response(move |_, response| {
-            if let Some(inner) = weak.upgrade() {
-                if response == ResponseType::Accept {
-                    inner.try_allow();
-                } else {
-                    // Deny, Escape, the close button, the session manager: everything else is a no.
-                    inner.deny(response == ResponseType::Cancel);
-                }
-            }
-        });
-        let weak = Rc::downgrade(self);
-        window.connect_is_active_notify(move |window| {
-            if let Some(inner) = weak.upgrade() {
-                inner.arming.borrow_mut().set_focused(window.is_active(), Instant::now());
-                inner.refresh();
-            }
-        });
-        let weak = Rc::downgrade(self);
-        window.connect_configure_event(move |_, _| {
-            if let Some(inner) = weak.upgrade() {
-                inner.disturb();
-            }
-            false
-        });
-        let weak = Rc::downgrade(self);
-        window.connect_event(move |_, event| {
-            if let Some(inner) = weak.upgrade() {
-                inner.notice(event);
-            }
-            Propagation::Proceed
-        });
-        let weak = Rc::downgrade(self);
-        window.connect_key_press_event(move |_, key| match weak.upgrade() {
-            Some(inner) => inner.key(key),
-            None => Propagation::Stop,
-        });
-    }
-
     fn connect_controls(self: &Rc<Self>) {
+        let weak = Rc::downgrade(self);
+        self.layout.window.connect_response(move |_, response| {
+            if let Some(inner) = weak.upgrade() {
+                // Deny, Escape, the close button, the session manager: all of it is a no.
+                inner.deny(response == ResponseType::Cancel);
+            }
+        });
         let weak = Rc::downgrade(self);
         self.layout.choices.connect_changed(move || {
             if let Some(inner) = weak.upgrade() {
                 inner.refresh_choice();
-                inner.disturb();
+                inner.on(Event::Changed);
                 inner.work();
             }
-        });
-        let weak = Rc::downgrade(self);
-        self.layout.allow.connect_clicked(move |_| {
-            if let Some(inner) = weak.upgrade() {
-                // INVARIANT: a key that presses whatever has the focus does not allow.
-                let by_key = gtk::current_event()
-                    .is_some_and(|event| matches!(event.event_type(), gdk::EventType::KeyPress));
-                if by_key {
-                    inner.disturb();
-                } else {
-                    inner.layout.window.response(ResponseType::Accept);
-                }
-            }
-        });
-        let weak = Rc::downgrade(self);
-        self.layout.allow.connect_mnemonic_activate(move |_, _| {
-            if let Some(inner) = weak.upgrade() {
-                inner.layout.window.response(ResponseType::Accept);
-            }
-            Propagation::Stop
         });
         let window = self.layout.window.clone();
         self.layout.deny.connect_clicked(move |_| window.response(ResponseType::Cancel));
@@ -177,44 +164,31 @@ impl Inner {
                 if toggle.is_active() {
                     inner.layout.note.grab_focus();
                 }
-                inner.disturb();
+                inner.on(Event::Changed);
                 inner.work();
             }
         });
     }
 
-    /// Enter and Space never reach Allow, and an early Alt+A starts the rest anew.
-    fn key(&self, key: &gdk::EventKey) -> Propagation {
-        use gdk::keys::constants as keys;
-        let presses = [keys::Return, keys::KP_Enter, keys::ISO_Enter, keys::space, keys::KP_Space];
-        if self.layout.allow.has_focus() && presses.contains(&key.keyval()) {
-            self.disturb();
-            return Propagation::Stop;
-        }
-        let pages = match key.keyval() {
-            keys::Page_Down | keys::KP_Page_Down => Some(1.0),
-            keys::Page_Up | keys::KP_Page_Up => Some(-1.0),
-            _ => None,
-        };
-        if let Some(pages) = pages {
-            self.layout.scroll(pages);
-            self.disturb();
-            return Propagation::Stop;
-        }
-        if key.state().contains(gdk::ModifierType::MOD1_MASK) && !self.armed() {
-            self.disturb();
-        }
-        Propagation::Proceed
-    }
-
-    fn try_allow(&self) {
-        if !self.armed() {
-            self.disturb();
-            // The default handlers leave the dialog as it is.
+    /// Takes in what happened, and ends with a yes if that was one.
+    fn on(self: &Rc<Self>, event: Event) {
+        if self.over.get() {
             return;
         }
-        let (offer, lifetime) = self.layout.choices.chosen();
-        self.end(DialogResult::Answered(Answer::Allow { offer, lifetime }));
+        let now = Instant::now();
+        if matches!(event, Event::Press | Event::Down(_) | Event::Up(_) | Event::Action) {
+            self.pressed.set(Some(now));
+        }
+        if let Event::InView(in_view) = event {
+            self.seen.set(in_view);
+        }
+        let allowed = self.arming.borrow_mut().on(event, now);
+        if allowed {
+            let (offer, lifetime) = self.layout.choices.chosen();
+            self.end(DialogResult::Answered(Answer::Allow { offer, lifetime }));
+        } else {
+            self.tick();
+        }
     }
 
     fn deny(&self, with_note: bool) {
@@ -229,46 +203,83 @@ impl Inner {
         }
     }
 
-    fn tick(&self) -> ControlFlow {
+    /// Brings everything that changes by itself up to date, and comes again when the next of it does.
+    fn tick(self: &Rc<Self>) {
+        if self.over.get() {
+            return;
+        }
         let now = Instant::now();
         if self.countdown.borrow().is_over(now) {
             self.end(DialogResult::TimedOut);
-            return ControlFlow::Break;
+            return;
         }
-        if !self.told.get() && now.saturating_duration_since(self.opened) >= UNSEEN {
-            self.told.set(true);
-            if !self.layout.window.is_active() {
-                self.send(Command::Unseen(self.view.id.clone()));
+        self.tell(now);
+        if !self.read.get() && self.layout.shows_the_end() {
+            self.read.set(true);
+            self.arming.borrow_mut().on(Event::Read, now);
+        }
+        let slow = self.needs_holding();
+        self.arming.borrow_mut().on(Event::Slow(slow), now);
+        let left = self.countdown.borrow().left(now);
+        self.layout.clock.set_text(&format!("No answer in {} means no", clock_words(left)));
+        let stage = self.arming.borrow().stage(now);
+        let soon = self.layout.allow.show(stage, slow, now);
+        // Just after the second is over: the words change then.
+        let second = Duration::from_millis(u64::from(left.subsec_millis()) + 5);
+        self.come_again(now + soon.unwrap_or(TICK).min(second));
+    }
+
+    /// Has a notification tell of a dialog that nobody turned to.
+    fn tell(&self, now: Instant) {
+        let in_view = self.seen.get() && self.knows_covers();
+        let due = match (self.told.get(), in_view) {
+            (None, true) => self.opened + IN_VIEW,
+            (None, false) => self.opened + HIDDEN,
+            (Some(told), false) => told + AGAIN,
+            (Some(_), true) => return,
+        };
+        if now >= due && !self.layout.window.is_active() {
+            self.told.set(Some(now));
+            self.send(Command::Unseen(self.view.id.clone()));
+        }
+    }
+
+    fn come_again(self: &Rc<Self>, at: Instant) {
+        if self.timer.borrow().as_ref().is_some_and(|(_, due)| *due <= at && *due > Instant::now()) {
+            return;
+        }
+        self.stop_timer();
+        let weak = Rc::downgrade(self);
+        let wait = at.saturating_duration_since(Instant::now());
+        let source = glib::timeout_add_local(wait.max(Duration::from_millis(1)), move || {
+            if let Some(inner) = weak.upgrade() {
+                inner.timer.replace(None);
+                inner.look_for_the_pointer();
+                inner.tick();
             }
-        }
-        self.refresh();
-        ControlFlow::Continue
+            ControlFlow::Break
+        });
+        self.timer.replace(Some((source, at)));
     }
 
-    fn armed(&self) -> bool {
-        !self.over.get() && self.read.get() && self.arming.borrow().armed(Instant::now())
+    fn stop_timer(&self) {
+        if let Some((source, _)) = self.timer.take() {
+            source.remove();
+        }
     }
 
-    fn disturb(&self) {
-        self.arming.borrow_mut().disturb(Instant::now());
-        self.refresh();
+    /// Where nothing tells of a cover, more than a file to read has to be held.
+    fn needs_holding(&self) -> bool {
+        let (offer, _) = self.layout.choices.chosen();
+        let little = self.view.choices.get(offer).is_some_and(|choice| choice.reads_one_file);
+        !little && !self.knows_covers()
     }
 
-    fn notice(&self, event: &gdk::Event) {
-        if let Some(event) = event.downcast_ref::<gdk::EventVisibility>() {
-            let in_view = event.state() == gdk::VisibilityState::Unobscured;
-            self.arming.borrow_mut().set_in_view(in_view, Instant::now());
-            self.refresh();
-        }
-        let by_hand = [
-            gdk::EventType::MotionNotify,
-            gdk::EventType::KeyPress,
-            gdk::EventType::ButtonPress,
-            gdk::EventType::Scroll,
-        ];
-        if by_hand.contains(&event.event_type()) {
-            self.work();
-        }
+    /// Returns `true` if the screen tells when something covers the dialog. A compositor keeps that to itself.
+    fn knows_covers(&self) -> bool {
+        let window = &self.layout.window;
+        WidgetExt::display(window).type_().name() == "GdkX11Display"
+            && WidgetExt::screen(window).is_some_and(|screen| !screen.is_composited())
     }
 
     fn work(&self) {
@@ -287,21 +298,29 @@ impl Inner {
     fn refresh_choice(&self) {
         let (offer, lifetime) = self.layout.choices.chosen();
         self.layout.outcome.set_text(&format!("\u{2192} {}", self.view.outcome(offer, lifetime)));
-        self.layout.allow.set_label(allow_words(lifetime));
+        self.layout.allow.set_words(allow_words(lifetime));
     }
 
-    fn refresh(&self) {
-        if !self.read.get() && self.layout.shows_the_end() {
-            self.read.set(true);
-            self.arming.borrow_mut().disturb(Instant::now());
+    /// Puts Allow at the other end of its row where it would lie on the last one's place.
+    fn keep_away(self: &Rc<Self>) {
+        let last = self.last.and_then(|last| last.on_screen);
+        if let (Some(last), Some(now)) = (last, self.allow_on_screen())
+            && last.intersect(&now).is_some()
+        {
+            self.mirror(!self.mirrored.get());
         }
-        let left = self.countdown.borrow().left(Instant::now());
-        let rest = if self.read.get() { "" } else { ". Scroll down: there is more" };
-        self.layout.clock.set_text(&format!("Denied in {}{rest}", clock_words(left)));
-        let armed = self.armed();
-        if !armed && self.layout.allow.has_focus() {
-            self.layout.deny.grab_focus();
-        }
-        self.layout.allow.set_sensitive(armed);
+    }
+
+    fn mirror(&self, mirrored: bool) {
+        self.mirrored.set(mirrored);
+        self.layout.mirror(mirrored);
+    }
+
+    fn allow_on_screen(&self) -> Option<gdk::Rectangle> {
+        let button = &self.layout.allow.button;
+        let (_, x, y) = self.layout.window.window()?.origin();
+        let (left, top) = button.translate_coordinates(&self.layout.window, 0, 0)?;
+        let size = button.allocation();
+        Some(gdk::Rectangle::new(x + left, y + top, size.width(), size.height()))
     }
 }

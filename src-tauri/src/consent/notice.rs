@@ -1,11 +1,15 @@
 //! Tells the person that a question waits when nobody looks at it.
 //!
-//! - A notification has no power: it carries no action, and nothing that comes back from it is read.
-//! - Runs on its own thread, since the notification service may be slow or missing.
+//! - INVARIANT: a notification never allows. Any program on the bus can forge what comes back from one: the most that it
+//!   does is to bring the dialog to the front, or a no.
+//! - Names who asks and for what kind of thing, and no file: others may look at the screen.
+//! - Runs on threads of its own, since the notification service may be slow or missing.
 
-use notify_rust::{Notification, NotificationHandle, Timeout, Urgency};
+use super::Command as QueueCommand;
+use notify_rust::{ActionResponse, Notification, NotificationHandle, Timeout, Urgency};
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::mpsc::WeakUnboundedSender;
 
 /// The thread that talks to the notification service.
 pub(super) struct Notices {
@@ -18,15 +22,19 @@ enum Command {
 }
 
 impl Notices {
-    pub(super) fn start() -> Self {
+    /// Starts it. What people press there goes to `queue`.
+    pub(super) fn start(queue: WeakUnboundedSender<QueueCommand>) -> Self {
         let (commands, inbox) = channel();
         // Without the thread there are no notifications, and the dialog is still there.
-        if let Err(error) = std::thread::Builder::new().name("notices".into()).spawn(move || serve(&inbox)) {
+        if let Err(error) =
+            std::thread::Builder::new().name("notices".into()).spawn(move || serve(&inbox, &queue))
+        {
             tracing::warn!(%error, "notifications cannot be shown");
         }
         Self { commands }
     }
 
+    /// Shows a notification, in place of an earlier one of the same question.
     pub(super) fn show(&self, id: &str, text: &str) {
         let _ = self.commands.send(Command::Show { id: id.to_owned(), text: text.to_owned() });
     }
@@ -36,18 +44,22 @@ impl Notices {
     }
 }
 
-fn serve(commands: &Receiver<Command>) {
+fn serve(commands: &Receiver<Command>, queue: &WeakUnboundedSender<QueueCommand>) {
     let mut open: HashMap<String, NotificationHandle> = HashMap::new();
     let mut markup = None;
     while let Ok(command) = commands.recv() {
         match command {
             Command::Show { id, text } => {
+                if let Some(earlier) = open.remove(&id) {
+                    earlier.close();
+                }
                 // Asked once, when the first one is due. A service that does not answer is taken to read markup.
                 let reads_markup = *markup.get_or_insert_with(|| {
                     notify_rust::get_capabilities().map_or(true, |all| all.iter().any(|c| c == "body-markup"))
                 });
                 match notification(&text, reads_markup).show() {
                     Ok(handle) => {
+                        listen(handle.id(), id.clone(), queue.clone());
                         open.insert(id, handle);
                     }
                     Err(error) => tracing::info!(%error, "the notification could not be shown"),
@@ -62,6 +74,29 @@ fn serve(commands: &Receiver<Command>) {
     }
 }
 
+/// Waits for what is pressed there, until the notification is closed.
+fn listen(notification: u32, question: String, queue: WeakUnboundedSender<QueueCommand>) {
+    let wait = move || {
+        let pressed = notify_rust::handle_action(notification, |response: &ActionResponse<'_>| {
+            let command = match response {
+                ActionResponse::Custom("deny") => QueueCommand::Denied(question),
+                ActionResponse::Custom("open" | "default") => QueueCommand::Raise,
+                ActionResponse::Custom(_) | ActionResponse::Closed(_) => return,
+            };
+            // Without a queue the question is denied already.
+            if let Some(queue) = queue.upgrade() {
+                let _ = queue.send(command);
+            }
+        });
+        if let Err(error) = pressed {
+            tracing::info!(%error, "the notification's buttons do not work");
+        }
+    };
+    if let Err(error) = std::thread::Builder::new().name("notice".into()).spawn(wait) {
+        tracing::warn!(%error, "the notification's buttons do not work");
+    }
+}
+
 fn notification(text: &str, reads_markup: bool) -> Notification {
     let body = if reads_markup { escape(text) } else { text.to_owned() };
     Notification::new()
@@ -69,6 +104,8 @@ fn notification(text: &str, reads_markup: bool) -> Notification {
         .summary("A question waits for you")
         .body(&body)
         .icon("ironcurtain-desktop")
+        .action("open", "Open")
+        .action("deny", "Deny")
         .urgency(Urgency::Normal)
         .timeout(Timeout::Default)
         .finalize()
@@ -83,10 +120,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_text_is_not_markup_and_there_is_nothing_to_press() {
+    fn foreign_text_is_not_markup_and_nothing_there_allows() {
         let shown = notification("<a href='x'>Click & win</a> wants to write a file", true);
         assert_eq!(shown.body, "&lt;a href='x'&gt;Click &amp; win&lt;/a&gt; wants to write a file");
-        assert_eq!(shown.actions, Vec::<String>::new());
+        assert_eq!(shown.actions, ["open", "Open", "deny", "Deny"]);
         assert_eq!(notification("a & b", false).body, "a & b");
     }
 }

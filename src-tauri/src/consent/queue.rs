@@ -4,15 +4,19 @@
 //! - A question leaves the queue once: answered, withdrawn, or dropped, which denies.
 
 use super::clock::Countdown;
-use super::dialog::Dialog;
+use super::dialog::{AllowPlace, Dialog};
 use super::notice::Notices;
 use super::view::{ConsentView, plain};
 use super::{AnswerSink, Command, DialogResult, LoopParts, PendingQuestion};
-use ironcurtain_daemon::consent::Question;
+use gtk::glib;
+use ironcurtain_daemon::consent::{Answer, Question};
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
+
+/// The time between the last press in one dialog and the next dialog: that press was not meant for it.
+const APART: Duration = Duration::from_secs(1);
 
 pub(super) struct DialogQueue {
     home: PathBuf,
@@ -22,6 +26,10 @@ pub(super) struct DialogQueue {
     /// The first is the one in the dialog.
     queue: VecDeque<QueuedQuestion>,
     dialog: Option<Dialog>,
+    /// No dialog opens before.
+    not_before: Option<Instant>,
+    /// The place where the last dialog had its Allow.
+    last: Option<AllowPlace>,
 }
 
 struct QueuedQuestion {
@@ -36,11 +44,13 @@ impl DialogQueue {
         let LoopParts { home, mut commands, to_self, waiting } = parts;
         let mut queue = Self {
             home,
+            notices: Notices::start(to_self.clone()),
             to_self,
             publish: waiting,
-            notices: Notices::start(),
             queue: VecDeque::new(),
             dialog: None,
+            not_before: None,
+            last: None,
         };
         while let Some(command) = commands.recv().await {
             queue.handle(command);
@@ -54,6 +64,11 @@ impl DialogQueue {
             Command::Decided(id, verdict) => self.remove(&id, Some(verdict)),
             Command::Working(id) => self.prolong_all(&id),
             Command::Unseen(id) => self.notify(&id),
+            Command::Show => self.show(),
+            Command::Denied(id) => {
+                let no = DialogResult::Answered(Answer::Deny { note: None });
+                self.remove(&id, Some(no));
+            }
             Command::Raise => {
                 if let Some(dialog) = &self.dialog {
                     dialog.raise();
@@ -74,7 +89,8 @@ impl DialogQueue {
         if at == 0
             && let Some(dialog) = self.dialog.take()
         {
-            dialog.close();
+            self.not_before = dialog.pressed().map(|pressed| pressed + APART);
+            self.last = Some(dialog.close());
         }
         self.notices.close(id);
         if let Some(entry) = self.queue.remove(at)
@@ -88,6 +104,8 @@ impl DialogQueue {
     /// Whoever works in the first dialog will come to the others: all of them wait longer.
     fn prolong_all(&mut self, id: &str) {
         if self.queue.front().is_some_and(|first| first.view.id == id) {
+            // They found it.
+            self.notices.close(id);
             let now = Instant::now();
             for entry in &mut self.queue {
                 entry.countdown.work(now);
@@ -98,26 +116,40 @@ impl DialogQueue {
 
     fn notify(&self, id: &str) {
         if let Some(entry) = self.queue.iter().find(|entry| entry.view.id == id) {
-            self.notices.show(id, &entry.view.sentence());
+            self.notices.show(id, &entry.view.kind);
         }
     }
 
     /// Opens the dialog of the first question, if none is open, and tells everyone how many wait.
     fn show(&mut self) {
         let now = Instant::now();
-        if self.dialog.is_none() {
+        let wait = self.not_before.map_or(Duration::ZERO, |moment| moment.saturating_duration_since(now));
+        if self.dialog.is_none() && !wait.is_zero() {
+            self.show_in(wait);
+        } else if self.dialog.is_none() {
             while self.queue.front().is_some_and(|first| first.countdown.is_over(now)) {
                 self.queue.pop_front();
             }
             if let Some(first) = self.queue.front() {
-                self.dialog =
-                    Some(Dialog::open(first.view.clone(), first.countdown.clone(), self.to_self.clone()));
+                let to_self = self.to_self.clone();
+                let dialog = Dialog::open(first.view.clone(), first.countdown.clone(), to_self, self.last);
+                self.dialog = Some(dialog);
             }
         }
         if let Some(dialog) = &self.dialog {
             dialog.set_more(self.queue.len().saturating_sub(1));
         }
         self.publish.send_replace(self.queue.iter().map(|entry| waiting(&entry.view)).collect());
+    }
+
+    fn show_in(&self, wait: Duration) {
+        let to_self = self.to_self.clone();
+        glib::timeout_add_local_once(wait, move || {
+            // Without a queue there is nothing to show.
+            if let Some(to_self) = to_self.upgrade() {
+                let _ = to_self.send(Command::Show);
+            }
+        });
     }
 }
 

@@ -11,12 +11,35 @@ const NAME_CHARS: usize = 48;
 
 /// A name for a sentence: one line, short.
 pub(crate) fn name(text: &str) -> String {
-    clip(&line(text), NAME_CHARS)
+    isolated(&clip(&line(text), NAME_CHARS))
 }
 
 /// Text for one line: every control and direction-changing character is made visible.
 pub(crate) fn line(text: &str) -> String {
     visible::line(text)
+}
+
+/// Text with every part of it that is written from right to left kept in its own place: neither its order nor that of what stands
+/// beside it changes. The marks around it are ours; those of the text itself were made visible before.
+pub(crate) fn isolated(text: &str) -> String {
+    if !text.contains(is_right_to_left) {
+        return text.to_owned();
+    }
+    let part = |part: &str| match part.strip_suffix('/') {
+        Some(name) if name.contains(is_right_to_left) => format!("\u{2068}{name}\u{2069}/"),
+        None if part.contains(is_right_to_left) => format!("\u{2068}{part}\u{2069}"),
+        Some(_) | None => part.to_owned(),
+    };
+    text.split_inclusive('/').map(part).collect()
+}
+
+/// The code points that Unicode keeps for scripts from right to left, assigned or not.
+fn is_right_to_left(c: char) -> bool {
+    matches!(
+        c,
+        '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{feff}'
+            | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}'
+    )
 }
 
 /// Text for several lines: as [`line`], but line ends and tabs stay.
@@ -92,6 +115,15 @@ mod tests {
         assert_eq!(name(&"x".repeat(4000)).chars().count(), NAME_CHARS);
         assert_eq!(clip("short", 5), "short");
         assert_eq!((tail("short", 5), tail("shorter", 5)), ("short".into(), "\u{2026}rter".into()));
+    }
+
+    #[test]
+    fn names_from_right_to_left_stay_readable_and_in_their_place() {
+        assert_eq!(isolated("~/a/b.txt"), "~/a/b.txt");
+        assert_eq!(isolated("~/\u{5e9}\u{5dc}/b.txt"), "~/\u{2068}\u{5e9}\u{5dc}\u{2069}/b.txt");
+        assert_eq!(isolated("\u{627}.md"), "\u{2068}\u{627}.md\u{2069}");
+        // What turns the order of others is a code before it comes here.
+        assert_eq!(isolated(&line("\u{5d0}\u{202e}x")), "\u{2068}\u{5d0}\\u{202e}x\u{2069}");
     }
 
     #[test]

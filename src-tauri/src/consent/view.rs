@@ -7,7 +7,7 @@ mod details;
 mod facts;
 
 use super::text;
-use ironcurtain_daemon::consent::{Consequence, Lifetime, Piece, Preview, Question, visible};
+use ironcurtain_daemon::consent::{Consequence, Lifetime, Piece, Preview, Question, Reach, Verb, visible};
 use std::path::Path;
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ pub(crate) struct ConsentView {
     pub(crate) id: String,
     /// "Claude Code wants to **write** tax/summary.md".
     pub(crate) headline: Vec<Span>,
+    /// "Claude Code wants to write a file or folder", for those who see it from afar: no names of things.
+    pub(crate) kind: String,
     /// The warning across the dialog, when the server is not sandboxed.
     pub(crate) band: Option<&'static str>,
     /// Everything that would be done, the worst first.
@@ -101,6 +103,8 @@ pub(crate) struct Choice {
     pub(crate) label: String,
     pub(crate) sentence: String,
     pub(crate) lifetimes: Vec<Lifetime>,
+    /// It opens one file of a sandboxed server's to be read, and nothing else.
+    pub(crate) reads_one_file: bool,
 }
 
 impl ConsentView {
@@ -109,6 +113,7 @@ impl ConsentView {
         Self {
             id: question.id.clone(),
             headline: headline(question, home),
+            kind: kind(question),
             band: (!question.sandboxed).then_some(NOT_SANDBOXED),
             lines: question.consequences.iter().map(|consequence| line(consequence, home)).collect(),
             with: {
@@ -123,9 +128,10 @@ impl ConsentView {
                 .offers
                 .iter()
                 .map(|offer| Choice {
-                    label: text::line(&offer.label),
-                    sentence: text::line(&offer.sentence),
+                    label: text::isolated(&text::line(&offer.label)),
+                    sentence: text::isolated(&text::line(&offer.sentence)),
                     lifetimes: offer.lifetimes.clone(),
+                    reads_one_file: offer.reach == Reach::Paths && reads_one_file(question),
                 })
                 .collect(),
             deadline: question.deadline,
@@ -182,7 +188,10 @@ fn headline(question: &Question, home: &Path) -> Vec<Span> {
     spans.extend([span(worst.verb.word(), Tone::Strong), span(" ", Tone::Plain)]);
     spans.extend(worst.object.iter().map(|piece| match piece {
         Piece::Ours(words) => span(*words, Tone::Plain),
-        Piece::Path(path) => span(text::tail(&text::last_names(path, home), HEADLINE_CHARS), Tone::Strong),
+        Piece::Path(path) => {
+            let names = text::tail(&text::last_names(path, home), HEADLINE_CHARS);
+            span(text::isolated(&names), Tone::Strong)
+        }
         Piece::Foreign(said) => span(quoted(said, HEADLINE_CHARS), Tone::Strong),
     }));
     let more = match others.len() {
@@ -195,6 +204,27 @@ fn headline(question: &Question, home: &Path) -> Vec<Span> {
     spans
 }
 
+/// Returns `true` if the call reads one file and does nothing else.
+fn reads_one_file(question: &Question) -> bool {
+    let [only] = question.consequences.as_slice() else { return false };
+    let one_path = matches!(only.object.as_slice(), [Piece::Path(_)]);
+    // A folder has no size.
+    let has_a_size = only.note.as_deref().is_some_and(|note| note.starts_with(|c: char| c.is_ascii_digit()));
+    question.sandboxed && only.verb == Verb::Read && one_path && has_a_size && question.also.is_empty()
+}
+
+fn kind(question: &Question) -> String {
+    let client = text::name(&question.client.name);
+    let Some(worst) = question.consequences.first() else { return format!("{client} asks") };
+    let thing = match (worst.verb, worst.object.first()) {
+        (Verb::Reach | Verb::Fetch, _) => "an address",
+        (Verb::List, _) => "a folder",
+        (_, Some(Piece::Path(_))) => "a file or folder",
+        (_, _) => "something",
+    };
+    format!("{client} wants to {} {thing}", worst.verb.word())
+}
+
 fn line(consequence: &Consequence, home: &Path) -> LineView {
     let mut words = vec![span(consequence.verb.word(), Tone::Strong), span(" ", Tone::Plain)];
     let mut through = "asked for as";
@@ -205,8 +235,8 @@ fn line(consequence: &Consequence, home: &Path) -> LineView {
             Piece::Path(path) => {
                 through = "reached through";
                 let (lead, strong) = text::path_parts(path, home);
-                words.push(span(text::clip(&lead, TEXT_CHARS), Tone::Quiet));
-                words.push(span(text::clip(&strong, TEXT_CHARS), Tone::Strong));
+                words.push(span(text::isolated(&text::clip(&lead, TEXT_CHARS)), Tone::Quiet));
+                words.push(span(text::isolated(&text::tail(&strong, TEXT_CHARS)), Tone::Strong));
             }
         }
     }
@@ -220,13 +250,14 @@ fn line(consequence: &Consequence, home: &Path) -> LineView {
         asked_for: consequence
             .asked_for
             .as_ref()
-            .map(|asked| format!("{through} {}", text::clip(&text::short_path(asked, home), ASKED_CHARS))),
+            .map(|asked| text::clip(&text::short_path(asked, home), ASKED_CHARS))
+            .map(|asked| format!("{through} {}", text::isolated(&asked))),
     }
 }
 
 /// A text of the agent's within a line of ours.
 fn quoted(said: &str, limit: usize) -> String {
-    visible::quoted(&text::clip(&text::line(said), limit))
+    visible::quoted(&text::isolated(&text::clip(&text::line(said), limit)))
 }
 
 fn argument(name: &str, value: &str, limit: usize) -> LineView {

@@ -3,12 +3,14 @@
 //! Never shipped. Reads orders from standard input, one a line, and writes what happened, one event a line:
 //! `ask NAME ID MILLISECONDS`, `withdraw ID` / `ID allow OFFER LIFETIME`, `ID deny [NOTE]`, `ID dropped`,
 //! `ID working`, `took-back GRANT`, `ended SESSION`, `shutdown`.
-//! With the argument `dialog` there are only dialogs; with `app` there is the whole shell.
+//! With the argument `dialog` there are only dialogs; with `app` there is the whole shell; `other KIND` is a window of another
+//! program, into which can be typed: `window`, `fullscreen`, or `over X Y WIDTH HEIGHT`, which covers what is there.
 
 #![expect(clippy::print_stdout, reason = "its output is what the tests read")]
 #![expect(clippy::expect_used, reason = "a test program stops at the first surprise")]
 
 mod backend;
+mod other;
 mod questions;
 
 use ironcurtain_daemon::consent::{Answer, Consent, Withdrawn};
@@ -25,7 +27,8 @@ fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("dialog") => show_dialogs(seat),
         Some("app") => show_app(desktop, seat),
-        other => println!("`{other:?}` is neither `dialog` nor `app`"),
+        Some("other") => other::show(&std::env::args().skip(2).collect::<Vec<_>>()),
+        other => println!("`{other:?}` is neither `dialog`, `app` nor `other`"),
     }
 }
 

@@ -21,6 +21,11 @@ pub(crate) fn named(name: &str, id: &str, deadline: Duration) -> Option<Question
         "host" => Some(host(write)),
         "fetch" => Some(fetch(host(write))),
         "hostile" => Some(hostile(write)),
+        "hebrew" => Some(hebrew(write)),
+        "offers" => Some(five_offers(write)),
+        "folders" => Some(folders(write)),
+        "long" => Some(long(write)),
+        "tool" => Some(tool(write)),
         _ => None,
     }
 }
@@ -224,6 +229,89 @@ fn fetch(base: Question) -> Question {
         reason: "`files.example.org` is not among the hosts of the server `fetch`".into(),
         arguments: vec![("url".into(), address.into())],
         offers,
+        ..base
+    }
+}
+
+/// Names from right to left, one of which tries to turn the order.
+fn hebrew(base: Question) -> Question {
+    let folder = "/home/ada/\u{5de}\u{5e1}\u{5de}\u{5db}\u{5d9}\u{5dd}/2026/\u{5d3}\u{5d5}\u{5d7}.txt";
+    let turned = "/home/ada/\u{5d0}\u{5d1}\u{202e}gnp.exe";
+    let mut client = base.client;
+    client.name = "\u{5e2}\u{5d5}\u{5d6}\u{5e8}".into();
+    Question {
+        client,
+        tool: Some("read_multiple_files".into()),
+        consequences: vec![line(Verb::Read, folder, "12 kB"), line(Verb::Read, turned, "9 bytes")],
+        also: vec![],
+        preview: None,
+        offers: offers("~/\u{5de}\u{5e1}\u{5de}\u{5db}\u{5d9}\u{5dd}/2026"),
+        ..base
+    }
+}
+
+fn five_offers(base: Question) -> Question {
+    let mut all = offers("~/Documents/tax/2026");
+    for (reach, what) in [
+        (Reach::ProjectToRead, "the project ~/Documents/tax, to read"),
+        (Reach::ProjectToChange, "the project ~/Documents/tax, to read and to change"),
+        (Reach::Tool, "write_file of the server filesystem, for any file"),
+    ] {
+        all.push(Offer {
+            reach,
+            label: what.into(),
+            sentence: format!("Claude Code may use {what}"),
+            lifetimes: all[1].lifetimes.clone(),
+        });
+    }
+    Question { offers: all, ..base }
+}
+
+/// Ten folders, each with everything in it.
+fn folders(base: Question) -> Question {
+    let folder = |n| line(Verb::List, &format!("/home/ada/src/project-{n:02}/assets"), "folder");
+    Question {
+        tool: Some("list_directories".into()),
+        consequences: (0..10).map(folder).collect(),
+        also: vec![],
+        preview: None,
+        ..base
+    }
+}
+
+/// A path that is longer than the dialog is wide.
+fn long(base: Question) -> Question {
+    let path =
+        format!("/home/ada/{}annual-report-final-version-2.md", "a-folder-with-a-long-name/".repeat(9));
+    Question { consequences: vec![line(Verb::Read, &path, "12 kB")], also: vec![], preview: None, ..base }
+}
+
+fn tool(base: Question) -> Question {
+    Question {
+        server: "memory".into(),
+        tool: Some("create_entities".into()),
+        consequences: vec![Consequence {
+            object: vec![
+                Piece::Ours("the tool "),
+                foreign("create_entities"),
+                Piece::Ours(" of the server "),
+                foreign("memory"),
+            ],
+            note: None,
+            ..line(Verb::Use, "", "")
+        }],
+        with: vec![("entities".into(), "[{\"name\": \"Ada\"}]".into())],
+        also: vec![],
+        preview: None,
+        offers: vec![
+            call_once(),
+            Offer {
+                reach: Reach::Tool,
+                label: "this tool, with any entities".into(),
+                sentence: "Claude Code may use create_entities of the server memory".into(),
+                lifetimes: vec![Lifetime::Session, Lifetime::Hour, Lifetime::Always],
+            },
+        ],
         ..base
     }
 }

@@ -3,27 +3,32 @@
 //! - Whatever the text, the choices, what Allow will do, and the buttons stay on the screen: what is above them
 //!   scrolls when it must.
 
+use super::allow::Allow;
 use super::choices::Choices;
-use super::rows;
+use super::{palette, rows};
 use crate::consent::view::{ConsentView, PreviewView};
 use gtk::prelude::*;
 use gtk::{Align, Orientation, gdk, pango};
-use std::sync::Once;
+use std::cell::OnceCell;
 
 /// Height of an open expander.
 const BLOCK_HEIGHT: i32 = 180;
 /// Share of the screen that the part above the choices may take, in percent.
-const SCREEN_SHARE: i32 = 48;
+const SCREEN_SHARE: i32 = 50;
 
-/// The style is the whole screen's, so it is added once and not by every dialog.
-static STYLED: Once = Once::new();
+thread_local! {
+    /// The style is the whole screen's, so it is added once and not by every dialog.
+    static STYLED: OnceCell<gtk::CssProvider> = const { OnceCell::new() };
+}
 const STYLE: &str = include_str!("style.css");
 const ICON: &[u8] = include_bytes!("../../../../icons/128x128.png");
 
 pub(super) struct Layout {
     pub(super) window: gtk::Dialog,
+    /// The last of what has to be read: what a yes opens stands above it.
+    facts: gtk::Box,
     /// The part above the choices, which may have to be scrolled.
-    upper: gtk::ScrolledWindow,
+    pub(super) upper: gtk::ScrolledWindow,
     pub(super) choices: Choices,
     pub(super) outcome: gtk::Label,
     pub(super) note_toggle: gtk::ToggleButton,
@@ -31,7 +36,9 @@ pub(super) struct Layout {
     pub(super) clock: gtk::Label,
     pub(super) more: gtk::Label,
     pub(super) deny: gtk::Button,
-    pub(super) allow: gtk::Button,
+    pub(super) allow: Allow,
+    /// The row of buttons.
+    buttons: gtk::Box,
 }
 
 impl Layout {
@@ -46,11 +53,9 @@ impl Layout {
 
         let body = gtk::Box::new(Orientation::Vertical, 0);
         body.style_context().add_class("ic-body");
-        if let Some(band) = view.band {
-            body.pack_start(&rows::band(band), false, false, 0);
-        }
         body.pack_start(&head(view), false, false, 0);
-        body.pack_start(&rows::facts(&view.facts), false, false, 0);
+        let facts = rows::facts(&view.facts);
+        body.pack_start(&facts, false, false, 0);
         body.pack_start(&blocks(view), false, false, 0);
 
         let decision = gtk::Box::new(Orientation::Vertical, 0);
@@ -62,30 +67,40 @@ impl Layout {
         let note_toggle = gtk::ToggleButton::with_mnemonic("Deny with a _note");
         let deny = gtk::Button::with_mnemonic("_Deny");
         deny.style_context().add_class("ic-deny");
-        let allow = gtk::Button::with_mnemonic("_Allow once");
-        allow.style_context().add_class("ic-allow");
-        allow.set_tooltip_text(Some("Can be pressed once you had time to read. Click it, or press Alt+A."));
+        let allow = Allow::build();
         let (clock, more) = (gtk::Label::new(None), gtk::Label::new(None));
-        let foot = foot(&clock, &more, &note_toggle, &deny, &allow);
+        let buttons = buttons(&clock, &more, &note_toggle, &deny, &allow.button);
+        let foot = gtk::Box::new(Orientation::Vertical, 6);
+        foot.style_context().add_class("ic-foot");
+        foot.pack_start(&allow.hint, false, false, 0);
+        foot.pack_start(&buttons, false, false, 0);
 
         let area = window.content_area();
         area.set_spacing(0);
         let upper = scroller(&body);
+        if let Some(band) = view.band {
+            area.pack_start(&rows::band(band), false, false, 0);
+        }
         area.pack_start(&upper, true, true, 0);
         area.pack_start(&decision, false, false, 0);
         area.pack_start(&foot, false, false, 0);
         deny.set_can_default(true);
         window.set_default(Some(&deny));
-        Self { window, upper, choices, outcome, note_toggle, note, clock, more, deny, allow }
+        Self { window, facts, upper, choices, outcome, note_toggle, note, clock, more, deny, allow, buttons }
     }
 }
 
 impl Layout {
-    /// Returns `true` if the end of what stands above the choices is in view.
+    /// Returns `true` if the end of what has to be read is in view.
     pub(super) fn shows_the_end(&self) -> bool {
         let at = self.upper.vadjustment();
+        let end = self.upper.child().and_then(|viewport| {
+            let body = viewport.downcast::<gtk::Viewport>().ok()?.child()?;
+            let (_, end) = self.facts.translate_coordinates(&body, 0, self.facts.allocated_height())?;
+            Some(f64::from(end))
+        });
         // Before it is laid out it has no height.
-        at.page_size() > 1.0 && at.value() + at.page_size() >= at.upper() - 1.0
+        at.page_size() > 1.0 && end.is_some_and(|end| end > 1.0 && at.value() + at.page_size() >= end - 1.0)
     }
 
     /// From now on whoever goes through the controls by keyboard sees the one that has the focus. Not before it is shown:
@@ -97,6 +112,13 @@ impl Layout {
         {
             body.set_focus_vadjustment(&self.upper.vadjustment());
         }
+    }
+
+    /// Puts Allow at the left end of its row, or at the right one.
+    pub(super) fn mirror(&self, mirrored: bool) {
+        let direction = if mirrored { gtk::TextDirection::Rtl } else { gtk::TextDirection::Ltr };
+        self.buttons.set_direction(direction);
+        self.allow.hint.set_xalign(if mirrored { 0.0 } else { 1.0 });
     }
 
     /// Scrolls what stands above the choices by so many pages.
@@ -119,7 +141,7 @@ fn window(sentence: &str) -> gtk::Dialog {
     window.set_type_hint(gdk::WindowTypeHint::Dialog);
     window.add_events(gdk::EventMask::VISIBILITY_NOTIFY_MASK | gdk::EventMask::POINTER_MOTION_MASK);
     window.style_context().add_class("ic-consent");
-    STYLED.call_once(style);
+    style();
     let icon = picture(48);
     window.set_icon(icon.as_ref());
     rows::describe(&window, &title, "A question from an agent. Deny is the default.");
@@ -154,7 +176,9 @@ fn blocks(view: &ConsentView) -> gtk::Box {
     let blocks = gtk::Box::new(Orientation::Vertical, 4);
     blocks.style_context().add_class("ic-blocks");
     if let Some(PreviewView { title, text, diff }) = &view.preview {
-        blocks.pack_start(&rows::block(title, text, *diff, BLOCK_HEIGHT), false, false, 0);
+        let block = rows::block(title, text, *diff, BLOCK_HEIGHT);
+        block.set_expanded(true);
+        blocks.pack_start(&block, false, false, 0);
     }
     blocks.pack_start(&rows::block("All details", &view.details, false, BLOCK_HEIGHT), false, false, 0);
     blocks
@@ -171,7 +195,7 @@ fn note() -> gtk::Entry {
     note
 }
 
-fn foot(
+fn buttons(
     clock: &gtk::Label,
     more: &gtk::Label,
     note: &gtk::ToggleButton,
@@ -187,7 +211,6 @@ fn foot(
     left.pack_start(clock, false, false, 0);
     left.pack_start(more, false, false, 0);
     let foot = gtk::Box::new(Orientation::Horizontal, 8);
-    foot.style_context().add_class("ic-foot");
     foot.pack_start(&left, true, true, 0);
     foot.pack_start(note, false, false, 0);
     foot.pack_start(deny, false, false, 0);
@@ -231,15 +254,20 @@ fn picture(size: i32) -> Option<gtk::gdk_pixbuf::Pixbuf> {
     loader.pixbuf()?.scale_simple(size, size, InterpType::Bilinear)
 }
 
+/// The style, in the colours of the theme as it is now.
 fn style() {
-    let provider = gtk::CssProvider::new();
-    match provider.load_from_data(STYLE.as_bytes()) {
-        Ok(()) => {
+    STYLED.with(|styled| {
+        let provider = styled.get_or_init(|| {
+            let provider = gtk::CssProvider::new();
             if let Some(screen) = gdk::Screen::default() {
                 let priority = gtk::STYLE_PROVIDER_PRIORITY_APPLICATION;
                 gtk::StyleContext::add_provider_for_screen(&screen, &provider, priority);
             }
+            provider
+        });
+        let style = palette::of(rows::is_dark()).definitions() + STYLE;
+        if let Err(error) = provider.load_from_data(style.as_bytes()) {
+            tracing::warn!(%error, "the dialog's style could not be read");
         }
-        Err(error) => tracing::warn!(%error, "the dialog's style could not be read"),
-    }
+    });
 }

@@ -2,7 +2,9 @@
 //!
 //! - Text is set as text with attributes beside it. Nothing is ever parsed as markup.
 
+use super::palette::{self, Colour, Palette};
 use crate::consent::view::{Fact, LineView, Span, Tone};
+use gtk::glib;
 use gtk::prelude::*;
 use gtk::{Align, Orientation, pango};
 
@@ -19,6 +21,15 @@ pub(super) fn describe(widget: &impl IsA<gtk::Widget>, name: &str, description: 
     if let Some(accessible) = widget.accessible() {
         accessible.set_name(name);
         accessible.set_description(description);
+    }
+}
+
+/// Has screen readers say something, where the toolkit can.
+pub(super) fn announce(widget: &impl IsA<gtk::Widget>, text: &str) {
+    if let Some(accessible) = widget.accessible()
+        && glib::subclass::SignalId::lookup("announcement", accessible.type_()).is_some()
+    {
+        accessible.emit_by_name::<()>("announcement", &[&text]);
     }
 }
 
@@ -39,13 +50,13 @@ pub(super) fn wrapped(text: &str, chars: i32) -> gtk::Label {
 /// A sentence of several tones.
 pub(super) fn spans(spans: &[Span], chars: i32) -> gtk::Label {
     let label = wrapped("", chars);
-    let dark = is_dark();
+    let palette = palette::of(is_dark());
     let attributes = no_hyphens();
     let mut text = String::new();
     for span in spans {
         let start = text.len();
         text.push_str(&span.text);
-        for mut attribute in tone(span.tone, dark) {
+        for mut attribute in tone(span.tone, palette) {
             attribute.set_start_index(u32::try_from(start).unwrap_or(u32::MAX));
             attribute.set_end_index(u32::try_from(text.len()).unwrap_or(u32::MAX));
             attributes.insert(attribute);
@@ -99,14 +110,14 @@ pub(super) fn captioned(name: &str, content: &impl IsA<gtk::Widget>) -> gtk::Box
     caption.set_width_chars(CAPTION);
     caption.set_xalign(0.0);
     caption.set_valign(Align::Start);
-    caption.style_context().add_class("dim-label");
+    caption.style_context().add_class("ic-quiet");
     let row = gtk::Box::new(Orientation::Horizontal, 8);
     row.pack_start(&caption, false, false, 0);
     row.pack_start(content, true, true, 0);
     row
 }
 
-/// A block of plain text behind an expander.
+/// A block of plain text behind an expander, as high as its text or as `height`.
 pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> gtk::Expander {
     let view = gtk::TextView::new();
     view.set_editable(false);
@@ -121,7 +132,7 @@ pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> gtk::Ex
     describe(&view, title, "");
     let scroller = gtk::ScrolledWindow::builder()
         .hscrollbar_policy(gtk::PolicyType::Never)
-        .min_content_height(height)
+        .propagate_natural_height(true)
         .max_content_height(height)
         .build();
     scroller.add(&view);
@@ -137,7 +148,7 @@ pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> gtk::Ex
         {
             buffer.set_text(&text);
             if diff {
-                colour(&buffer, is_dark());
+                colour(&buffer, palette::of(is_dark()));
             }
         }
     });
@@ -167,26 +178,25 @@ fn no_hyphens() -> pango::AttrList {
     attributes
 }
 
-fn tone(tone: Tone, dark: bool) -> Vec<pango::Attribute> {
+fn tone(tone: Tone, palette: Palette) -> Vec<pango::Attribute> {
     let bold = || pango::AttrInt::new_weight(pango::Weight::Semibold).into();
+    let colour = |(red, green, blue): Colour| {
+        let wide = |part: u8| u16::from(part) * 257;
+        pango::AttrColor::new_foreground(wide(red), wide(green), wide(blue)).into()
+    };
     match tone {
         Tone::Plain => vec![],
         Tone::Strong => vec![bold()],
-        Tone::Quiet => vec![pango::AttrInt::new_foreground_alpha(44_000).into()],
-        Tone::Danger => {
-            let (red, green, blue) = if dark { (0xff, 0x8a, 0x80) } else { (0xb3, 0x1d, 0x1d) };
-            let wide = |part: u16| part * 257;
-            vec![bold(), pango::AttrColor::new_foreground(wide(red), wide(green), wide(blue)).into()]
-        }
+        Tone::Quiet => vec![colour(palette.quiet)],
+        Tone::Danger => vec![bold(), colour(palette.danger)],
     }
 }
 
 /// Colours added and removed lines; their `+` and `-` say the same.
-fn colour(buffer: &gtk::TextBuffer, dark: bool) {
-    let (added, removed) = if dark { ("#7ee2a8", "#ff9d94") } else { ("#0b6b3a", "#a31515") };
+fn colour(buffer: &gtk::TextBuffer, palette: Palette) {
     let Some(table) = buffer.tag_table() else { return };
-    let [added, removed] = [added, removed].map(|colour| {
-        let tag = gtk::TextTag::builder().foreground(colour).build();
+    let [added, removed] = [palette.added, palette.removed].map(|(red, green, blue)| {
+        let tag = gtk::TextTag::builder().foreground(format!("#{red:02x}{green:02x}{blue:02x}")).build();
         table.add(&tag);
         tag
     });
@@ -204,7 +214,7 @@ fn colour(buffer: &gtk::TextBuffer, dark: bool) {
 }
 
 /// Returns `true` if the theme writes light on dark. Asked of a window as such: what is in none yet has no colours.
-fn is_dark() -> bool {
+pub(super) fn is_dark() -> bool {
     let path = gtk::WidgetPath::new();
     path.append_type(gtk::Window::static_type());
     let style = gtk::StyleContext::new();

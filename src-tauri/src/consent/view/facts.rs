@@ -62,5 +62,5 @@ fn why(question: &Question) -> Vec<Span> {
 }
 
 fn short(path: &str, home: &Path) -> String {
-    text::clip(&text::short_path(path, home), PATH_CHARS)
+    text::isolated(&text::clip(&text::short_path(path, home), PATH_CHARS))
 }

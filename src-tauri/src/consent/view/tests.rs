@@ -1,7 +1,7 @@
 //! Whole-value tests of what a question looks like.
 
 use super::*;
-use ironcurtain_daemon::consent::{Offer, Reach, Verb};
+use ironcurtain_daemon::consent::Offer;
 use ironcurtain_protocol::{ClientView, ProcessView};
 
 #[test]
@@ -18,6 +18,7 @@ fn a_write_of_a_new_file() {
                 span(" ", Tone::Plain),
                 span("2026/summary.md", Tone::Strong),
             ],
+            kind: "Claude Code wants to write a file or folder".into(),
             band: None,
             lines: vec![LineView {
                 words: vec![
@@ -90,6 +91,7 @@ fn a_write_of_a_new_file() {
                 label: "this file".into(),
                 sentence: "Claude Code may create this one file".into(),
                 lifetimes: vec![Lifetime::Once, Lifetime::Session],
+                reads_one_file: false,
             }],
             deadline: Duration::from_secs(45),
         }
@@ -308,4 +310,22 @@ fn a_host_is_shown_whole_and_a_tool_where_there_is_one() {
     let view = ConsentView::new(&fetch, Path::new("/home/ada"));
     assert_eq!(plain(&view.lines[0].words), "fetch https://docs.example.org/simple?a=\\u{202e}b");
     assert_eq!(plain(&view.facts[1].lines[0]), "filesystem server, fetch, sandboxed");
+}
+
+#[test]
+fn one_file_to_read_is_told_from_all_that_opens_more() {
+    let read = |note: &str| on(Verb::Read, "/p/a", note);
+    let one = Question { consequences: vec![read("12 kB")], also: vec![], ..question() };
+    let reads = |asked: &Question| ConsentView::new(asked, Path::new("/")).choices[0].reads_one_file;
+    assert!(reads(&one));
+    let folder = Offer { reach: Reach::Folders, ..one.offers[0].clone() };
+    let others = [
+        Question { consequences: vec![read("folder")], ..one.clone() },
+        Question { consequences: vec![read("1 byte"), read("1 byte")], ..one.clone() },
+        Question { consequences: vec![on(Verb::Write, "/p/a", "3 bytes")], ..one.clone() },
+        Question { also: vec!["Opens ~/x.".into()], ..one.clone() },
+        Question { sandboxed: false, ..one.clone() },
+        Question { offers: vec![folder], ..one },
+    ];
+    assert_eq!(others.map(|other| reads(&other)), [false; 6]);
 }

@@ -1,0 +1,135 @@
+//! The Allow button: its words, the ring that fills while it waits, and the line that says what to do.
+//!
+//! - It is never merely grey: each [`Stage`] has words of its own, which screen readers are told as well.
+
+use super::rows;
+use crate::consent::arming::{By, Stage};
+use gtk::cairo;
+use gtk::prelude::*;
+use std::cell::Cell;
+use std::f64::consts::{PI, TAU};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// The time between two pictures of a ring that fills.
+const FRAME: Duration = Duration::from_millis(80);
+
+#[derive(Clone)]
+pub(super) struct Allow {
+    pub(super) button: gtk::Button,
+    /// What to do now, in words.
+    pub(super) hint: gtk::Label,
+    label: gtk::Label,
+    ring: gtk::DrawingArea,
+    filled: Rc<Cell<f64>>,
+}
+
+impl Allow {
+    pub(super) fn build() -> Self {
+        let label = gtk::Label::new(None);
+        let ring = gtk::DrawingArea::new();
+        ring.set_size_request(16, 16);
+        ring.set_valign(gtk::Align::Center);
+        let content = gtk::Box::new(gtk::Orientation::Horizontal, 8);
+        content.pack_start(&ring, false, false, 0);
+        content.pack_start(&label, false, false, 0);
+        let button = gtk::Button::new();
+        button.add(&content);
+        button.set_focus_on_click(false);
+        button.style_context().add_class("ic-allow");
+        let hint = gtk::Label::new(None);
+        hint.style_context().add_class("ic-hint");
+        let filled = Rc::new(Cell::new(0.0));
+        let drawn = Rc::clone(&filled);
+        ring.connect_draw(move |ring, context| {
+            // A picture that cannot be drawn leaves the words.
+            let _ = draw(ring, context, drawn.get());
+            gtk::glib::Propagation::Proceed
+        });
+        Self { button, hint, label, ring, filled }
+    }
+
+    pub(super) fn set_words(&self, words: &str) {
+        if self.label.text() != words.replace('_', "") {
+            self.label.set_text_with_mnemonic(words);
+            rows::describe(&self.button, &words.replace('_', ""), &self.hint.text());
+        }
+    }
+
+    /// Shows a stage. Returns when to show it again, where it changes by itself.
+    pub(super) fn show(&self, stage: Stage, slow: bool, now: Instant) -> Option<Duration> {
+        let (filled, again) = match stage {
+            Stage::Resting(from, until) | Stage::Holding(from, until) => {
+                let whole = until.saturating_duration_since(from).as_secs_f64().max(0.001);
+                let gone = now.saturating_duration_since(from).as_secs_f64() / whole;
+                (gone.min(1.0), Some(until.saturating_duration_since(now).min(FRAME)))
+            }
+            Stage::Armed(_) | Stage::LetGo => (1.0, None),
+            Stage::Unread | Stage::Covered | Stage::Parked | Stage::Waiting => (0.0, None),
+        };
+        if (self.filled.replace(filled) - filled).abs() > f64::EPSILON {
+            self.ring.queue_draw();
+        }
+        let hint = words(stage, slow);
+        if self.hint.text() != hint {
+            self.hint.set_text(hint);
+            rows::describe(&self.button, &self.label.text(), hint);
+            rows::announce(&self.button, hint);
+        }
+        let style = self.button.style_context();
+        if matches!(stage, Stage::Armed(_) | Stage::Holding(..) | Stage::LetGo) {
+            style.add_class("ic-armed");
+        } else {
+            style.remove_class("ic-armed");
+        }
+        again
+    }
+
+    /// Returns `true` if that point of the window is on the button.
+    pub(super) fn has(&self, window: &gtk::Dialog, x: f64, y: f64) -> bool {
+        #[expect(clippy::cast_possible_truncation, reason = "a point of a screen")]
+        let point = window.translate_coordinates(&self.button, x as i32, y as i32);
+        point.is_some_and(|(x, y)| self.holds(x, y))
+    }
+
+    /// Returns `true` if that point is within the button.
+    pub(super) fn holds(&self, x: i32, y: i32) -> bool {
+        let size = self.button.allocation();
+        (0..size.width()).contains(&x) && (0..size.height()).contains(&y)
+    }
+}
+
+/// The words of a stage. A yes that is held has others.
+fn words(stage: Stage, slow: bool) -> &'static str {
+    match (stage, slow) {
+        (Stage::Unread, _) => "To allow: scroll down first, there is more to read",
+        (Stage::Covered, _) => "To allow: move away what covers this window",
+        (Stage::Parked, _) => "To allow: move the pointer away and back to Allow",
+        (Stage::Waiting, _) => "To allow: point at Allow, or go there with Tab",
+        (Stage::Resting(..), _) => "A moment, so that nothing is allowed by accident",
+        (Stage::Armed(By::Pointer), false) => "Click here to allow",
+        (Stage::Armed(By::Pointer), true) => "Press and hold here to allow",
+        (Stage::Armed(By::Key), false) => "Press Alt+A to allow",
+        (Stage::Armed(By::Key), true) => "Hold Alt+A to allow",
+        (Stage::Holding(..), _) => "Keep holding",
+        (Stage::LetGo, _) => "Let go to allow",
+    }
+}
+
+fn draw(ring: &gtk::DrawingArea, context: &cairo::Context, filled: f64) -> Result<(), cairo::Error> {
+    let ink = ring.style_context().color(ring.state_flags());
+    let (x, y) = (f64::from(ring.allocated_width()) / 2.0, f64::from(ring.allocated_height()) / 2.0);
+    let radius = x.min(y) - 1.5;
+    context.set_line_width(2.0);
+    context.set_source_rgba(ink.red(), ink.green(), ink.blue(), 0.3);
+    context.arc(x, y, radius, 0.0, TAU);
+    context.stroke()?;
+    context.set_source_rgba(ink.red(), ink.green(), ink.blue(), 1.0);
+    context.arc(x, y, radius, -PI / 2.0, TAU.mul_add(filled, -PI / 2.0));
+    context.stroke()?;
+    if filled >= 1.0 {
+        context.arc(x, y, radius - 3.0, 0.0, TAU);
+        context.fill()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,285 @@
+//! From the toolkit's events to those of [`Arming`](crate::consent::arming::Arming). Decides nothing.
+//!
+//! - Every press within the window is told, before whatever it is meant for gets it.
+//! - Presses of Allow never reach the toolkit's own button, which would take Enter, Space and a click for the same.
+
+use super::Inner;
+use crate::consent::arming::{By, Event};
+use gtk::gdk::{self, CrossingMode, ModifierType};
+use gtk::glib::Propagation;
+use gtk::prelude::*;
+use std::rc::Rc;
+
+use gdk::keys::constants as keys;
+
+impl Inner {
+    /// Tells of everything that is done with this window.
+    pub(super) fn connect_input(self: &Rc<Self>) {
+        self.connect_presses();
+        self.connect_allow();
+        self.connect_focus();
+        self.connect_place();
+    }
+
+    fn connect_presses(self: &Rc<Self>) {
+        let window = &self.layout.window;
+        // The toolkit would keep movements back until it draws, which is after the press that follows them.
+        window.connect_realize(|window| {
+            if let Some(window) = window.window() {
+                window.set_event_compression(false);
+            }
+        });
+        let gesture = gtk::GestureMultiPress::new(window);
+        gesture.set_propagation_phase(gtk::PropagationPhase::Capture);
+        gesture.set_button(0);
+        gesture.set_exclusive(false);
+        let weak = Rc::downgrade(self);
+        gesture.connect_pressed(move |_, _, x, y| {
+            if let Some(inner) = weak.upgrade() {
+                if !inner.layout.allow.has(&inner.layout.window, x, y) {
+                    inner.on(Event::Press);
+                }
+                inner.work();
+            }
+        });
+        self.gesture.replace(Some(gesture));
+        let weak = Rc::downgrade(self);
+        window.connect_key_press_event(move |_, key| match weak.upgrade() {
+            Some(inner) => inner.key_down(key),
+            None => Propagation::Stop,
+        });
+        let weak = Rc::downgrade(self);
+        window.connect_key_release_event(move |_, key| match weak.upgrade() {
+            Some(inner) => inner.key_up(key),
+            None => Propagation::Stop,
+        });
+    }
+
+    fn connect_allow(self: &Rc<Self>) {
+        let button = &self.layout.allow.button;
+        let weak = Rc::downgrade(self);
+        button.connect_enter_notify_event(move |_, event| {
+            if let Some(inner) = weak.upgrade().filter(|_| event.mode() == CrossingMode::Normal) {
+                inner.pointer_came(event.root());
+            }
+            Propagation::Proceed
+        });
+        // A grab of another window may have kept the crossing itself back.
+        button.add_events(gdk::EventMask::POINTER_MOTION_MASK);
+        let weak = Rc::downgrade(self);
+        button.connect_motion_notify_event(move |_, event| {
+            if let Some(inner) = weak.upgrade().filter(|inner| inner.on_allow(event.position())) {
+                inner.pointer_came(event.root());
+            }
+            Propagation::Proceed
+        });
+        let weak = Rc::downgrade(self);
+        button.connect_leave_notify_event(move |_, event| {
+            if let Some(inner) = weak.upgrade().filter(|_| event.mode() == CrossingMode::Normal) {
+                inner.pointer_on.set(false);
+                inner.look_for_the_pointer();
+                inner.on(Event::Pointer(false));
+            }
+            Propagation::Proceed
+        });
+        let weak = Rc::downgrade(self);
+        button.connect_button_press_event(move |_, event| {
+            // Of a double click the toolkit tells a second time.
+            if let Some(inner) = weak.upgrade().filter(|_| event.event_type() == gdk::EventType::ButtonPress)
+            {
+                inner.on(if event.button() == 1 { Event::Down(By::Pointer) } else { Event::Press });
+            }
+            Propagation::Stop
+        });
+        let weak = Rc::downgrade(self);
+        button.connect_button_release_event(move |_, event| {
+            if let Some(inner) = weak.upgrade().filter(|_| event.button() == 1) {
+                inner.end_press(event.position());
+            }
+            Propagation::Stop
+        });
+        let weak = Rc::downgrade(self);
+        button.connect_touch_event(move |_, event| {
+            if let Some(inner) = weak.upgrade() {
+                match event.event_type() {
+                    gdk::EventType::TouchBegin => {
+                        inner.on(Event::Pointer(true));
+                        inner.on(Event::Down(By::Pointer));
+                    }
+                    gdk::EventType::TouchEnd => inner.end_press(event.coords().unwrap_or((-1.0, -1.0))),
+                    gdk::EventType::TouchCancel => inner.on(Event::Press),
+                    _ => {}
+                }
+            }
+            Propagation::Stop
+        });
+        let weak = Rc::downgrade(self);
+        button.connect_clicked(move |_| {
+            // No pointer and no key comes this far.
+            if let Some(inner) = weak.upgrade() {
+                inner.on(Event::Action);
+            }
+        });
+    }
+
+    fn connect_focus(self: &Rc<Self>) {
+        let weak = Rc::downgrade(self);
+        self.layout.window.connect_is_active_notify(move |window| {
+            if let Some(inner) = weak.upgrade() {
+                inner.on(Event::Focused(window.is_active()));
+                if !window.is_active() {
+                    inner.layout.deny.grab_focus();
+                }
+            }
+        });
+        let weak = Rc::downgrade(self);
+        self.layout.allow.button.connect_has_focus_notify(move |button| {
+            if let Some(inner) = weak.upgrade() {
+                let by_key = gtk::current_event()
+                    .is_some_and(|event| matches!(event.event_type(), gdk::EventType::KeyPress));
+                inner.on(Event::Keyed(button.has_focus() && by_key));
+            }
+        });
+    }
+
+    fn connect_place(self: &Rc<Self>) {
+        let window = &self.layout.window;
+        let weak = Rc::downgrade(self);
+        window.connect_configure_event(move |_, event| {
+            if let Some(inner) = weak.upgrade() {
+                let place = (event.position(), event.size());
+                if inner.place.replace(Some(place)) != Some(place) {
+                    inner.on(Event::Changed);
+                    inner.keep_away();
+                }
+            }
+            false
+        });
+        let weak = Rc::downgrade(self);
+        window.connect_event(move |_, event| {
+            if let Some(inner) = weak.upgrade() {
+                inner.notice(event);
+            }
+            Propagation::Proceed
+        });
+        let weak = Rc::downgrade(self);
+        self.layout.upper.vadjustment().connect_value_changed(move |_| {
+            if let Some(inner) = weak.upgrade() {
+                inner.on(Event::Changed);
+                inner.work();
+            }
+        });
+    }
+
+    fn notice(self: &Rc<Self>, event: &gdk::Event) {
+        use gdk::EventType::{
+            ButtonPress, EnterNotify, KeyPress, Map, MotionNotify, Scroll, Unmap, VisibilityNotify,
+            WindowState,
+        };
+        match event.event_type() {
+            VisibilityNotify => {
+                if let Some(event) = event.downcast_ref::<gdk::EventVisibility>() {
+                    self.on(Event::InView(event.state() == gdk::VisibilityState::Unobscured));
+                }
+            }
+            Map | Unmap => self.on(Event::Changed),
+            WindowState => {
+                let state = event.downcast_ref::<gdk::EventWindowState>();
+                let hides = gdk::WindowState::ICONIFIED | gdk::WindowState::WITHDRAWN;
+                if state.is_some_and(|state| state.changed_mask().intersects(hides)) {
+                    self.on(Event::Changed);
+                }
+            }
+            MotionNotify | KeyPress | ButtonPress | Scroll => self.work(),
+            EnterNotify if event.root_coords().is_some_and(|root| !self.pointer_stood_at(root)) => {
+                self.work()
+            }
+            _ => {}
+        }
+    }
+
+    fn pointer_came(self: &Rc<Self>, place: (f64, f64)) {
+        if !self.pointer_on.replace(true) {
+            if self.pointer_stood_at(place) {
+                // The dialog came to the pointer, and not the pointer to the dialog.
+                self.on(Event::Changed);
+            }
+            self.on(Event::Pointer(true));
+        }
+    }
+
+    fn end_press(self: &Rc<Self>, place: (f64, f64)) {
+        self.on(if self.on_allow(place) { Event::Up(By::Pointer) } else { Event::Press });
+    }
+
+    fn on_allow(&self, (x, y): (f64, f64)) -> bool {
+        #[expect(clippy::cast_possible_truncation, reason = "a point of a screen")]
+        self.layout.allow.holds(x.floor() as i32, y.floor() as i32)
+    }
+
+    fn key_down(self: &Rc<Self>, key: &gdk::EventKey) -> Propagation {
+        self.work();
+        if is_a(key) && key.state().contains(ModifierType::MOD1_MASK) {
+            self.on(Event::Down(By::Key));
+            return Propagation::Stop;
+        }
+        if is_held_with_others(key) {
+            return Propagation::Proceed;
+        }
+        self.on(Event::Press);
+        let presses = [keys::Return, keys::KP_Enter, keys::ISO_Enter, keys::space, keys::KP_Space];
+        if self.layout.allow.button.has_focus() && presses.contains(&key.keyval()) {
+            self.layout.deny.grab_focus();
+            return Propagation::Stop;
+        }
+        let pages = match key.keyval() {
+            keys::Page_Down | keys::KP_Page_Down => 1.0,
+            keys::Page_Up | keys::KP_Page_Up => -1.0,
+            _ => return Propagation::Proceed,
+        };
+        self.layout.scroll(pages);
+        Propagation::Stop
+    }
+
+    fn key_up(self: &Rc<Self>, key: &gdk::EventKey) -> Propagation {
+        let alt = [keys::Alt_L, keys::Alt_R, keys::Meta_L, keys::Meta_R].contains(&key.keyval());
+        if alt || is_a(key) {
+            self.on(Event::Up(By::Key));
+        }
+        Propagation::Proceed
+    }
+
+    /// Returns `true` if the pointer was at that place of the screen when it was last looked for.
+    fn pointer_stood_at(&self, (x, y): (f64, f64)) -> bool {
+        let (was_x, was_y) = self.pointer_was.get();
+        (x - f64::from(was_x)).abs() < 2.0 && (y - f64::from(was_y)).abs() < 2.0
+    }
+
+    /// Notes where the pointer is.
+    pub(super) fn look_for_the_pointer(&self) {
+        let seat = gdk::Display::default().and_then(|display| display.default_seat());
+        if let Some(pointer) = seat.and_then(|seat| seat.pointer()) {
+            let (_, x, y) = pointer.position();
+            self.pointer_was.set((x, y));
+        }
+    }
+}
+
+/// Returns `true` for keys such as Alt and Shift: Alt+A begins with one of them.
+fn is_held_with_others(key: &gdk::EventKey) -> bool {
+    let modifiers = *keys::Shift_L..=*keys::Hyper_R;
+    let levels = *keys::ISO_Lock..=*keys::ISO_Level5_Lock;
+    key.is_modifier() || modifiers.contains(&*key.keyval()) || levels.contains(&*key.keyval())
+}
+
+/// Returns `true` for the key of the letter A, also where another script is typed.
+fn is_a(key: &gdk::EventKey) -> bool {
+    let is = |value: gdk::keys::Key| value == keys::a || value == keys::A;
+    is(key.keyval())
+        || gdk::Display::default()
+            .and_then(|display| gdk::Keymap::for_display(&display))
+            .and_then(|map| {
+                map.translate_keyboard_state(u32::from(key.hardware_keycode()), ModifierType::empty(), 0)
+            })
+            .is_some_and(|(value, ..)| is(value.into()))
+}

@@ -1,0 +1,80 @@
+//! Races between a person's hands and a dialog: under every window manager, none of them is a yes, and after each of them
+//! one that is meant is.
+//!
+//! - `IRONCURTAIN_RACES=all` runs every scene at every pace, more than 500 tries; without it each scene is run once under
+//!   each window manager.
+
+mod desk;
+mod scenes;
+
+use desk::Desk;
+use scenes::{SCENES, Spots};
+use std::time::Duration;
+
+/// The time within which whoever means it is done, in at most two acts.
+const MEANT_WITHIN: Duration = Duration::from_millis(2500);
+
+const MANAGERS: [&str; 7] = ["openbox", "metacity", "i3", "xfwm4", "mutter", "openbox with picom", "sway"];
+
+/// Milliseconds between two clicks or keys: 10 to 2 a second.
+const PACES: [u64; 5] = [100, 150, 250, 333, 500];
+
+/// One try, and what came of it.
+struct Try {
+    name: String,
+    /// A yes that nobody meant.
+    accident: bool,
+    /// The time that it took to mean it afterwards; none if that was not tried.
+    meant: Option<Result<Duration, String>>,
+}
+
+#[test]
+fn nobody_allows_by_accident_under_any_window_manager_and_whoever_means_it_does() {
+    let all = std::env::var("IRONCURTAIN_RACES").is_ok_and(|value| value == "all");
+    let tries: Vec<Try> = std::thread::scope(|scope| {
+        let races = MANAGERS
+            .iter()
+            .enumerate()
+            .map(|(number, manager)| scope.spawn(move || race(manager, number, all)));
+        let races: Vec<_> = races.collect();
+        races.into_iter().flat_map(|race| race.join().expect("a race that ends")).collect()
+    });
+    let accidents: Vec<&str> = tries.iter().filter(|one| one.accident).map(|one| one.name.as_str()).collect();
+    let twins = || tries.iter().filter_map(|one| Some((one.name.as_str(), one.meant.as_ref()?)));
+    let refused: Vec<_> = twins().filter_map(|(name, meant)| Some((name, meant.as_ref().err()?))).collect();
+    let mut times: Vec<Duration> = twins().filter_map(|(_, meant)| meant.as_ref().ok().copied()).collect();
+    times.sort();
+    println!(
+        "{} tries, {} accidents; meant and allowed {} of {}, in {:?} to {:?}",
+        tries.len(),
+        accidents.len(),
+        times.len(),
+        twins().count(),
+        times.first(),
+        times.last()
+    );
+    assert_eq!(accidents, [""; 0], "nobody meant these");
+    assert_eq!(refused, [], "these were meant");
+    assert!(times.last().is_some_and(|longest| *longest <= MEANT_WITHIN), "{:?}", times.last());
+    assert!(tries.len() >= if all { 500 } else { MANAGERS.len() * SCENES.len() });
+}
+
+fn race(manager: &'static str, number: usize, all: bool) -> Vec<Try> {
+    let mut desk = Desk::start(manager);
+    let spots = Spots::look(&desk);
+    let paces: Vec<u64> = if all { PACES.to_vec() } else { vec![PACES[number % PACES.len()]] };
+    let mut tries = Vec::new();
+    for (round, pace) in paces.into_iter().enumerate() {
+        for scene in SCENES {
+            let one = scene.run(&mut desk, &spots, pace, round == 0);
+            let outcome = match (&one.accident, &one.meant) {
+                (true, _) => "AN ACCIDENT".to_owned(),
+                (false, None) => "no".to_owned(),
+                (false, Some(meant)) => format!("no; meant: {meant:?}"),
+            };
+            println!("{:70} {outcome}", one.name);
+            tries.push(one);
+        }
+    }
+    tries
+}

@@ -1,0 +1,215 @@
+//! A person at one desktop: hands that move, click and type under a window manager, and eyes that find Allow.
+
+use crate::screen::{Control, Screen, until};
+use crate::stand::{DIALOG, Stand};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// The size of every screen.
+const SIZE: [&str; 2] = ["1280", "800"];
+
+/// One thing that hands do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Act {
+    Move(i32, i32),
+    Click,
+    Down,
+    Up,
+    /// A key with what is held with it, pressed and let go.
+    Key(&'static str),
+    /// Alt+A, held for so many milliseconds.
+    HeldAllow(u64),
+    Wait(u64),
+}
+
+/// Places of one dialog on the screen.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spot {
+    /// The middle of Allow.
+    pub(crate) allow: (i32, i32),
+    /// A place in the dialog where nothing can be pressed.
+    pub(crate) beside: (i32, i32),
+    /// x, y, width, height of what it says it would do.
+    pub(crate) words: [i32; 4],
+}
+
+pub(crate) struct Desk {
+    pub(crate) screen: Screen,
+    pub(crate) manager: &'static str,
+    /// More than a file to read has to be held, since a compositor draws the screen.
+    pub(crate) holds: bool,
+    pointer: Option<Mutex<(ChildStdin, BufReader<ChildStdout>)>>,
+}
+
+impl Desk {
+    pub(crate) fn start(manager: &'static str) -> Self {
+        if manager == "sway" {
+            let mut screen = Screen::sway();
+            let script = crate::screen::helper_path("wayland_pointer.py");
+            let arguments = ["-u", script.to_str().expect("a plain path"), SIZE[0], SIZE[1]];
+            let mut pointer = screen.spoken_to("/usr/bin/python3", &arguments);
+            said(&mut pointer.1, "ready");
+            return Self { screen, manager, holds: true, pointer: Some(Mutex::new(pointer)) };
+        }
+        let settings = tempfile::NamedTempFile::new_in("/var/tmp").expect("a file");
+        std::fs::write(settings.path(), "font pango:monospace 8\n").expect("i3's settings");
+        let file = settings.path().to_str().expect("a plain path");
+        let (program, arguments): (&str, &[&str]) = match manager {
+            "i3" => ("i3", &["-c", file]),
+            "xfwm4" => ("xfwm4", &["--compositor=off"]),
+            "mutter" => ("mutter", &["--x11"]),
+            "openbox with picom" => ("openbox", &[]),
+            other => (other, &[]),
+        };
+        let mut screen = Screen::with(program, arguments);
+        if manager == "openbox with picom" {
+            screen.spawn("picom", &["--backend", "xrender", "--config", "/dev/null"]);
+        }
+        let holds = ["metacity", "mutter", "openbox with picom"].contains(&manager);
+        Self { screen, manager, holds, pointer: None }
+    }
+
+    /// Hands that do this, one thing after the other.
+    pub(crate) fn act(&self, acts: &[Act]) {
+        match &self.pointer {
+            None => self.act_on_x(acts),
+            Some(pointer) => self.act_on_wayland(&mut pointer.lock().expect("hands"), acts),
+        }
+    }
+
+    fn act_on_x(&self, acts: &[Act]) {
+        let mut words: Vec<String> = Vec::new();
+        let mut say = |all: &[&str]| words.extend(all.iter().map(|word| (*word).to_owned()));
+        for act in acts {
+            match act {
+                Act::Move(x, y) => say(&["mousemove", &x.to_string(), &y.to_string()]),
+                Act::Click => say(&["click", "1"]),
+                Act::Down => say(&["mousedown", "1"]),
+                Act::Up => say(&["mouseup", "1"]),
+                Act::Key(key) => say(&["key", key]),
+                Act::HeldAllow(ms) => {
+                    let seconds = (*ms as f64 / 1000.0).to_string();
+                    say(&["keydown", "alt", "keydown", "a", "sleep", &seconds, "keyup", "a", "keyup", "alt"]);
+                }
+                Act::Wait(ms) => say(&["sleep", &(*ms as f64 / 1000.0).to_string()]),
+            }
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        self.screen.xdotool(&words);
+    }
+
+    fn act_on_wayland(&self, pointer: &mut (ChildStdin, BufReader<ChildStdout>), acts: &[Act]) {
+        let mut order = |line: &str| writeln!(pointer.0, "{line}").expect("a pointer");
+        for act in acts {
+            match act {
+                // Hands do not jump: the last bit of the way is seen.
+                Act::Move(x, y) => order(&format!("move {} {}\nsleep 0.02\nmove {x} {y}", x - 4, y - 2)),
+                Act::Click => order("down\nsleep 0.01\nup\nend"),
+                Act::Down => order("down"),
+                Act::Up => order("up"),
+                Act::Key("alt+a") => self.type_on_wayland(&["-M", "alt", "a", "-m", "alt"]),
+                Act::Key(key) => self.type_on_wayland(&["-k", key]),
+                Act::HeldAllow(ms) => {
+                    let ms = ms.to_string();
+                    self.type_on_wayland(&["-M", "alt", "-P", "a", "-s", &ms, "-p", "a", "-m", "alt"]);
+                }
+                Act::Wait(ms) => std::thread::sleep(Duration::from_millis(*ms)),
+            }
+            if matches!(act, Act::Click) {
+                said(&mut pointer.1, "done");
+            }
+        }
+        writeln!(pointer.0, "end").expect("a pointer");
+        said(&mut pointer.1, "done");
+    }
+
+    fn type_on_wayland(&self, arguments: &[&str]) {
+        self.screen.read("wtype", arguments);
+    }
+
+    /// Gives the window of that title the keyboard, as the person does. At once: whoever waits for it is too late.
+    pub(crate) fn focus(&self, title: &str) {
+        if self.pointer.is_some() {
+            self.sway(&[&format!("[title=\"{title}\"] focus")]);
+        } else {
+            self.screen.xdotool(&["search", "--onlyvisible", "--name", title, "windowactivate"]);
+        }
+    }
+
+    /// Takes the dialog out of sight, or brings it back.
+    pub(crate) fn minimize(&self, hidden: bool) {
+        match (self.pointer.is_some(), hidden) {
+            (true, true) => self.sway(&[&format!("[title=\"{DIALOG}\"] move scratchpad")]),
+            (true, false) => self.sway(&[&format!("[title=\"{DIALOG}\"] scratchpad show")]),
+            (false, true) => {
+                drop(self.screen.xdotool(&["search", "--onlyvisible", "--name", DIALOG, "windowminimize"]))
+            }
+            (false, false) => drop(self.screen.xdotool(&["search", "--name", DIALOG, "windowactivate"])),
+        }
+    }
+
+    /// Goes to another workspace.
+    pub(crate) fn workspace(&self, number: usize) {
+        let number = number.to_string();
+        match self.manager {
+            "sway" => self.sway(&["workspace", &number]),
+            "i3" => drop(self.screen.read("i3-msg", &["workspace", &number])),
+            _ => {
+                self.screen.xdotool(&["set_num_desktops", "3"]);
+                self.screen.xdotool(&["set_desktop", &number]);
+            }
+        }
+    }
+
+    /// Another program's window over that part of the screen.
+    pub(crate) fn cover(&self, [x, y, width, height]: [i32; 4]) -> Stand {
+        let place = [x, y, width, height].map(|number| number.to_string());
+        if self.manager != "sway" {
+            let mut words = vec!["other", "over"];
+            words.extend(place.iter().map(String::as_str));
+            let cover = Stand::start(&self.screen, &words);
+            assert_eq!(cover.event(), "ready");
+            return cover;
+        }
+        let cover = Stand::start(&self.screen, &["other", "window"]);
+        assert_eq!(cover.event(), "ready");
+        let [x, y, width, height] = place;
+        self.sway(&[&format!(
+            "[title=\"Another program\"] floating enable, resize set {width} {height}, move absolute position {x} {y}"
+        )]);
+        cover
+    }
+
+    fn sway(&self, words: &[&str]) {
+        self.screen.swaymsg(words);
+    }
+
+    /// Finds the dialog's places. It has to be open.
+    pub(crate) fn look(&self, title: &str) -> Spot {
+        let (left, top) = if self.pointer.is_some() { self.screen.sway_place(title) } else { (0, 0) };
+        let middle = |control: &Control| {
+            let [x, y, width, height] = control.place;
+            (left + x + width / 2, top + y + height / 2)
+        };
+        until("the places of a dialog", || {
+            let all = self.screen.controls(title);
+            let allow = all.iter().find(|one| one.role == "push button" && one.name.starts_with("Allow"))?;
+            let words = all.iter().find(|one| one.role == "label" && one.name.contains(" wants to "))?;
+            let [x, y, width, height] = words.place;
+            let beside = (left + x + width / 2, top + y + height / 2);
+            (allow.place[2] > 0).then(|| Spot {
+                allow: middle(allow),
+                beside,
+                words: [left + x, top + y, width, height],
+            })
+        })
+    }
+}
+
+fn said(from: &mut BufReader<ChildStdout>, word: &str) {
+    let mut line = String::new();
+    from.read_line(&mut line).expect("a readable line");
+    assert_eq!(line.trim(), word, "the pointer is gone");
+}

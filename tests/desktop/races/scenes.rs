@@ -1,0 +1,262 @@
+//! The scenes: what hands do around a dialog without meaning it, and how somebody answers who does.
+
+use super::Try;
+use super::desk::{Act, Desk, Spot};
+use crate::stand::{DIALOG, Stand};
+use Act::{Click, Down, HeldAllow, Key, Move, Up, Wait};
+use std::time::{Duration, Instant};
+
+/// The time for which a scene goes on.
+const LENGTH: u64 = 2600;
+/// The time for which hands are at it before the question comes.
+const BEFORE: Duration = Duration::from_millis(300);
+/// A place far from every dialog.
+const FAR: (i32, i32) = (25, 770);
+
+/// One way to press what was not meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scene {
+    Clicks,
+    DoubleClicks,
+    Parked,
+    HeldPress,
+    Jumps,
+    AfterAnAnswer,
+    TwoInARow,
+    EarlyKeys,
+    HeldKeys,
+    TypingElsewhere,
+    LateFocus,
+    Covered,
+    FullScreen,
+    OtherWorkspace,
+    Minimized,
+}
+
+pub(crate) const SCENES: [Scene; 15] = [
+    Scene::Clicks,
+    Scene::DoubleClicks,
+    Scene::Parked,
+    Scene::HeldPress,
+    Scene::Jumps,
+    Scene::AfterAnAnswer,
+    Scene::TwoInARow,
+    Scene::EarlyKeys,
+    Scene::HeldKeys,
+    Scene::TypingElsewhere,
+    Scene::LateFocus,
+    Scene::Covered,
+    Scene::FullScreen,
+    Scene::OtherWorkspace,
+    Scene::Minimized,
+];
+
+/// The places of a dialog as it opens first, and of the one after it.
+pub(crate) struct Spots {
+    first: Spot,
+    second: Spot,
+}
+
+impl Spots {
+    /// Opens two dialogs and looks.
+    pub(crate) fn look(desk: &Desk) -> Self {
+        let mut stand = Stand::start(&desk.screen, &["dialog"]);
+        stand.order("ask write q1 60000");
+        stand.order("ask write q2 60000");
+        let first = desk.look(DIALOG);
+        stand.order("withdraw q1");
+        assert_eq!(stand.event(), "q1 dropped");
+        let second = crate::screen::until("the second dialog", || {
+            Some(desk.look(DIALOG)).filter(|second| second.allow.0 != first.allow.0)
+        });
+        Self { first, second }
+    }
+}
+
+impl Scene {
+    /// Plays the scene, and then answers for good where `meant`.
+    pub(crate) fn run(self, desk: &mut Desk, spots: &Spots, pace: u64, meant: bool) -> Try {
+        let name = format!("{}: {self:?}, every {pace} ms", desk.manager);
+        desk.act(&[Move(FAR.0, FAR.1)]);
+        let mut stand = Stand::start(&desk.screen, &["dialog"]);
+        let spot = spots.first;
+        let others = self.play(desk, spots, pace, &mut stand);
+        // What is still under way has to have come.
+        std::thread::sleep(Duration::from_millis(50));
+        let events = stand.events_until_now();
+        let allows = events.iter().filter(|event| event.contains(" allow ")).count();
+        let accident = allows > usize::from(self == Self::AfterAnAnswer);
+        drop(others);
+        let meant = (meant && !accident).then(|| {
+            let left = if self == Self::AfterAnAnswer || self == Self::TwoInARow { "q2" } else { "q1" };
+            if events.iter().any(|event| event.starts_with(left)) {
+                drop(stand);
+                stand = Stand::start(&desk.screen, &["dialog"]);
+                stand.order("ask write q1 60000");
+                desk.look(DIALOG);
+                return self.mean(desk, spot, &stand);
+            }
+            let spot = if left == "q2" { spots.second } else { spot };
+            self.mean(desk, spot, &stand)
+        });
+        Try { name, accident, meant }
+    }
+
+    /// What is done without meaning it. Returns other windows that are still there.
+    fn play(self, desk: &mut Desk, spots: &Spots, pace: u64, stand: &mut Stand) -> Vec<Stand> {
+        let ask = |stand: &mut Stand| stand.order("ask write q1 60000");
+        let (x, y) = spots.first.allow;
+        let clicks = |length: u64| repeated(&[Click, Wait(pace)], length / pace);
+        let at_the_spot = [vec![Move(x, y)], clicks(LENGTH)].concat();
+        let typing =
+            [Key("x"), Wait(pace), Key("alt+a"), Wait(pace), Key("Tab"), Wait(pace), Key("y"), Wait(pace)];
+        match self {
+            Self::Clicks => during(desk, &at_the_spot, || ask(stand)),
+            Self::DoubleClicks => {
+                let double = repeated(&[Click, Wait(60), Click, Wait(pace.max(300))], LENGTH / pace.max(300));
+                during(desk, &[vec![Move(x, y)], double].concat(), || ask(stand));
+            }
+            Self::Parked => {
+                during(desk, &[Move(x, y), Wait(1000 + 4 * pace), Click, Wait(300), Click], || ask(stand))
+            }
+            Self::HeldPress => during(desk, &[Move(x, y), Down, Wait(1500 + pace), Up], || ask(stand)),
+            Self::Jumps => {
+                let (far_x, far_y) = FAR;
+                let half = pace / 2;
+                let jump = [Move(far_x, far_y), Click, Wait(half), Move(x, y), Click, Wait(half)];
+                during(desk, &repeated(&jump, LENGTH / pace), || ask(stand));
+            }
+            Self::AfterAnAnswer => {
+                ask(stand);
+                stand.order("ask write q2 60000");
+                desk.look(DIALOG);
+                self.mean(desk, spots.first, stand).expect("an answer that is meant");
+                desk.act(&clicks(LENGTH));
+                return vec![];
+            }
+            Self::TwoInARow => {
+                ask(stand);
+                stand.order("ask write q2 60000");
+                let (x, y) = if pace.is_multiple_of(100) { spots.second.allow } else { (x, y) };
+                during(desk, &[vec![Move(x, y)], clicks(LENGTH)].concat(), || stand.order("withdraw q1"));
+            }
+            Self::EarlyKeys => {
+                during(desk, &repeated(&[Key("alt+a"), Wait(pace)], LENGTH / pace), || {
+                    ask(stand);
+                    focus_soon(desk);
+                });
+            }
+            Self::HeldKeys => during(desk, &[HeldAllow(LENGTH)], || {
+                ask(stand);
+                focus_soon(desk);
+            }),
+            Self::TypingElsewhere => {
+                let other = other(desk, &["window"]);
+                during(desk, &repeated(&typing, LENGTH / (4 * pace) + 1), || ask(stand));
+                return vec![other];
+            }
+            Self::LateFocus => {
+                let mut other = other(desk, &["window"]);
+                during(desk, &repeated(&typing, LENGTH / (4 * pace) + 1), || {
+                    ask(stand);
+                    std::thread::sleep(Duration::from_millis(1200));
+                    other.order("close");
+                });
+            }
+            Self::Covered => {
+                ask(stand);
+                desk.look(DIALOG);
+                let cover = desk.cover(spots.first.words);
+                let (far_x, far_y) = FAR;
+                desk.act(&[Wait(900), Move(far_x, far_y), Move(x, y), Wait(400), Click, Wait(900), Click]);
+                desk.focus(DIALOG);
+                desk.act(&[Key("Tab"), Wait(900), Key("alt+a"), Wait(900), Key("alt+a")]);
+                return vec![cover];
+            }
+            Self::FullScreen => {
+                let other = other(desk, &["fullscreen"]);
+                during(desk, &at_the_spot, || ask(stand));
+                return vec![other];
+            }
+            Self::OtherWorkspace => {
+                during(desk, &at_the_spot, || {
+                    ask(stand);
+                    desk.workspace(2);
+                    std::thread::sleep(Duration::from_millis(700));
+                    desk.workspace(1);
+                });
+            }
+            Self::Minimized => {
+                ask(stand);
+                desk.look(DIALOG);
+                during(desk, &at_the_spot, || {
+                    desk.minimize(true);
+                    std::thread::sleep(Duration::from_millis(700));
+                    desk.minimize(false);
+                });
+            }
+        }
+        vec![]
+    }
+
+    /// Somebody means it: chooses Allow and presses it. Two acts.
+    fn mean(self, desk: &Desk, spot: Spot, stand: &Stand) -> Result<Duration, String> {
+        let by_key =
+            [Self::EarlyKeys, Self::HeldKeys, Self::TypingElsewhere, Self::LateFocus].contains(&self);
+        if [Self::FullScreen, Self::Covered].contains(&self) {
+            // They see first that it is there again.
+            desk.act(&[Move(spot.beside.0, spot.beside.1), Wait(700)]);
+        }
+        let begin = Instant::now();
+        if by_key {
+            desk.focus(DIALOG);
+            let press = if desk.holds { HeldAllow(780) } else { Key("alt+a") };
+            desk.act(&[Key("Tab"), Wait(950), press]);
+        } else {
+            let ((away_x, away_y), (x, y)) = (spot.beside, spot.allow);
+            let press = if desk.holds { vec![Down, Wait(760), Up] } else { vec![Click] };
+            let acts = [vec![Move(away_x, away_y), Wait(1150), Move(x, y), Wait(330)], press].concat();
+            desk.act(&acts);
+        }
+        match stand.event_within(Duration::from_secs(2)) {
+            Some(event) if event.contains(" allow ") => Ok(begin.elapsed()),
+            Some(other) => Err(other),
+            None => {
+                let all = desk.screen.controls(DIALOG);
+                let allow = all.into_iter().find(|one| one.name.starts_with("Allow "));
+                Err(format!("Allow says: {:?}", allow.map(|allow| (allow.description, allow.place))))
+            }
+        }
+    }
+}
+
+/// Another program's window, with the keyboard.
+fn other(desk: &Desk, kind: &[&str]) -> Stand {
+    let other = Stand::start(&desk.screen, &[&["other"], kind].concat());
+    assert_eq!(other.event(), "ready");
+    desk.focus("Another program");
+    other
+}
+
+/// Gives the dialog the keyboard as soon as it is there.
+fn focus_soon(desk: &Desk) {
+    for _ in 0..6 {
+        desk.focus(DIALOG);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Hands that do this, and meanwhile something else, a little later.
+fn during(desk: &Desk, acts: &[Act], meanwhile: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(BEFORE);
+            meanwhile();
+        });
+        desk.act(acts);
+    });
+}
+
+fn repeated(acts: &[Act], times: u64) -> Vec<Act> {
+    (0..times.max(1)).flat_map(|_| acts.iter().copied()).collect()
+}
