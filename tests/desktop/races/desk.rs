@@ -25,7 +25,7 @@ pub(crate) enum Act {
 }
 
 /// Places of one dialog on the screen.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spot {
     /// The middle of Allow.
     pub(crate) allow: (i32, i32),
@@ -51,6 +51,8 @@ impl Desk {
             let arguments = ["-u", script.to_str().expect("a plain path"), SIZE[0], SIZE[1]];
             let mut pointer = screen.spoken_to("/usr/bin/python3", &arguments);
             said(&mut pointer.1, "ready");
+            // A keyboard that stays: whenever the last one goes, windows lose the focus.
+            screen.spawn("wtype", &["-s", "86400000", "-k", "F13"]);
             return Self { screen, manager, holds: true, pointer: Some(Mutex::new(pointer)) };
         }
         let settings = tempfile::NamedTempFile::new_in("/var/tmp").expect("a file");
@@ -101,32 +103,54 @@ impl Desk {
     }
 
     fn act_on_wayland(&self, pointer: &mut (ChildStdin, BufReader<ChildStdout>), acts: &[Act]) {
-        let mut order = |line: &str| writeln!(pointer.0, "{line}").expect("a pointer");
+        let input = &mut pointer.0;
+        let mut order = |line: &str| writeln!(input, "{line}").expect("a pointer");
+        // Keys that follow one another come from one keyboard.
+        let mut keys: Vec<String> = Vec::new();
         for act in acts {
+            let held;
+            let words: &[&str] = match act {
+                Act::Key("alt+a") => &["-M", "alt", "a", "-m", "alt"],
+                Act::Key(key) => &["-k", key],
+                Act::HeldAllow(ms) => {
+                    held = ms.to_string();
+                    &["-M", "alt", "-P", "a", "-s", &held, "-p", "a", "-m", "alt"]
+                }
+                Act::Wait(ms) if !keys.is_empty() => {
+                    held = ms.to_string();
+                    &["-s", &held]
+                }
+                Act::Move(..) | Act::Click | Act::Down | Act::Up | Act::Wait(_) => &[],
+            };
+            if !words.is_empty() {
+                keys.extend(words.iter().map(|word| (*word).to_owned()));
+                continue;
+            }
+            self.type_on_wayland(&mut keys);
             match act {
                 // Hands do not jump: the last bit of the way is seen.
                 Act::Move(x, y) => order(&format!("move {} {}\nsleep 0.02\nmove {x} {y}", x - 4, y - 2)),
-                Act::Click => order("down\nsleep 0.01\nup\nend"),
+                Act::Click => {
+                    order("down\nsleep 0.01\nup\nend");
+                    said(&mut pointer.1, "done");
+                }
                 Act::Down => order("down"),
                 Act::Up => order("up"),
-                Act::Key("alt+a") => self.type_on_wayland(&["-M", "alt", "a", "-m", "alt"]),
-                Act::Key(key) => self.type_on_wayland(&["-k", key]),
-                Act::HeldAllow(ms) => {
-                    let ms = ms.to_string();
-                    self.type_on_wayland(&["-M", "alt", "-P", "a", "-s", &ms, "-p", "a", "-m", "alt"]);
-                }
                 Act::Wait(ms) => std::thread::sleep(Duration::from_millis(*ms)),
-            }
-            if matches!(act, Act::Click) {
-                said(&mut pointer.1, "done");
+                Act::Key(_) | Act::HeldAllow(_) => {}
             }
         }
+        self.type_on_wayland(&mut keys);
         writeln!(pointer.0, "end").expect("a pointer");
         said(&mut pointer.1, "done");
     }
 
-    fn type_on_wayland(&self, arguments: &[&str]) {
-        self.screen.read("wtype", arguments);
+    fn type_on_wayland(&self, keys: &mut Vec<String>) {
+        let words: Vec<&str> = keys.iter().map(String::as_str).collect();
+        if !words.is_empty() {
+            self.screen.read("wtype", &words);
+        }
+        keys.clear();
     }
 
     /// Gives the window of that title the keyboard, as the person does. At once: whoever waits for it is too late.
@@ -188,23 +212,31 @@ impl Desk {
 
     /// Finds the dialog's places. It has to be open.
     pub(crate) fn look(&self, title: &str) -> Spot {
+        let mut before = None;
+        until("the places of a dialog that stands still", || {
+            let now = self.places(title);
+            if now.is_some() && now == before {
+                return now;
+            }
+            before = now;
+            std::thread::sleep(Duration::from_millis(150));
+            None
+        })
+    }
+
+    fn places(&self, title: &str) -> Option<Spot> {
         let (left, top) = if self.pointer.is_some() { self.screen.sway_place(title) } else { (0, 0) };
         let middle = |control: &Control| {
             let [x, y, width, height] = control.place;
             (left + x + width / 2, top + y + height / 2)
         };
-        until("the places of a dialog", || {
-            let all = self.screen.controls(title);
-            let allow = all.iter().find(|one| one.role == "push button" && one.name.starts_with("Allow"))?;
-            let words = all.iter().find(|one| one.role == "label" && one.name.contains(" wants to "))?;
-            let [x, y, width, height] = words.place;
-            let beside = (left + x + width / 2, top + y + height / 2);
-            (allow.place[2] > 0).then(|| Spot {
-                allow: middle(allow),
-                beside,
-                words: [left + x, top + y, width, height],
-            })
-        })
+        let all = self.screen.controls(title);
+        let allow = all.iter().find(|one| one.role == "push button" && one.name.starts_with("Allow"))?;
+        let words = all.iter().find(|one| one.role == "label" && one.name.contains(" wants to "))?;
+        let [x, y, width, height] = words.place;
+        let spot =
+            Spot { allow: middle(allow), beside: middle(words), words: [left + x, top + y, width, height] };
+        (allow.place[2] > 0).then_some(spot)
     }
 }
 

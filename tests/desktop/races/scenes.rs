@@ -207,6 +207,10 @@ impl Scene {
             // They see first that it is there again.
             desk.act(&[Move(spot.beside.0, spot.beside.1), Wait(700)]);
         }
+        if self == Self::OtherWorkspace {
+            // They are where it is.
+            desk.focus(DIALOG);
+        }
         let begin = Instant::now();
         if by_key {
             desk.focus(DIALOG);
