@@ -27,6 +27,7 @@ fn what_differs_through_the_shim_is_what_the_documentation_says() {
     let world = World::with(|prepared| {
         servers::install(prepared, "everything");
         allow_all(prepared);
+        allow_sampling(prepared);
     });
     for _ in 0..QUESTIONS {
         world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
@@ -46,6 +47,14 @@ fn what_differs_through_the_shim_is_what_the_documentation_says() {
     assert_eq!(different, documented, "the differences are not those of `docs/architecture.md`");
     assert!(steps.len() - different.len() > 60, "{} of {} steps differ", different.len(), steps.len());
     assert!(world.audit().intact);
+}
+
+/// The setting that lets the server ask the client's model without a question.
+fn allow_sampling(prepared: &Prepared) {
+    let file = prepared.home.config.join("mcp-servers.json");
+    let mut servers: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    servers["everything"]["sampling"] = json!("allow");
+    std::fs::write(&file, servers.to_string()).unwrap();
 }
 
 fn show(value: Option<&Value>) -> String {

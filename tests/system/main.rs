@@ -10,6 +10,7 @@
 
 mod annotating;
 mod answers;
+mod behind;
 mod client;
 mod comparing;
 mod consent;
@@ -40,6 +41,7 @@ mod relaying;
 mod reloading;
 mod remotes;
 mod revoking;
+mod sampling;
 mod scopes;
 mod scripted;
 mod sdk;

@@ -6,7 +6,7 @@ use crate::world::World;
 use serde_json::{Value, json};
 
 /// The beginning of every script. `answer` answers a call, `fail` ends without a word, `greet` answers the greeting.
-const PRELUDE: &str = r#"
+pub const PRELUDE: &str = r#"
 import json, os, signal, sys, time
 
 def say(**message):

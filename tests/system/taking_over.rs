@@ -131,3 +131,48 @@ fn only_session_of(sessions: &Path) -> PathBuf {
 fn log(place: &Place) -> String {
     std::fs::read_to_string(place.home.audit().join("audit.jsonl")).unwrap()
 }
+
+#[test]
+fn a_connection_with_several_servers_goes_on_with_each_of_their_sessions() {
+    let place = Place::new(|prepared| {
+        hostile::install(prepared);
+        let servers = prepared.home.config.join("mcp-servers.json");
+        let mut all: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&servers).unwrap()).unwrap();
+        all["filesystem"] = json!({ "command": "ironcurtain-filesystem" });
+        all["broken"] = json!({ "command": "/usr/bin/false" });
+        std::fs::write(&servers, all.to_string()).unwrap();
+    });
+    let report = place.file("docs/report.txt", "numbers");
+    let headless = Headless::start(&place);
+    let shim = Command::new(programs().join("ironcurtain-shim"));
+    let mut client = Client::spawn(shim, &place.ours());
+    client.handshake();
+    eventually("it is there", BOUND, || !client.call("hostile__now", json!({})).is_error);
+    client.call("hostile__open", json!({ "path": report })).refused("nobody can be asked");
+    let folders = |place: &Place| {
+        std::fs::read_dir(place.home.sessions())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect::<Vec<_>>()
+    };
+    let before = folders(&place);
+    client.send_raw(b"{\"jsonrpc\":\"2.0\",\"id\":77,\"met");
+
+    let person = Person::default();
+    person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    let world = World::of(place, programs(), person);
+    assert!(headless.wait().success());
+    client.send_raw(b"hod\":\"ping\"}\n");
+    assert_eq!(client.answer(77)["result"], json!({}));
+    assert_eq!(client.call("hostile__open", json!({ "path": report })).ok(), "numbers");
+    let sessions = world.sessions();
+    let went_on = |server: &str| {
+        let session = sessions.iter().find(|session| session.server == server).unwrap();
+        before.iter().any(|folder| Path::new(&session.sandbox_dir).starts_with(folder))
+    };
+    assert!(went_on("hostile") && went_on("filesystem"), "{sessions:?}");
+    assert!(world.audit().intact, "{:?}", world.audit());
+    client.hang_up();
+    eventually("the sessions have ended", BOUND, || world.sessions().is_empty());
+}

@@ -198,7 +198,7 @@ impl Answers {
             Reach::Folders => {
                 self.folders.extend(folders.into_iter().map(|(folder, does)| (folder, [does].into())));
             }
-            Reach::Host | Reach::Tool => drop(self.subjects.insert(call.subject().unwrap())),
+            Reach::Host | Reach::Tool | Reach::Request => drop(self.subjects.insert(call.subject().unwrap())),
             Reach::Paths => {}
         }
     }

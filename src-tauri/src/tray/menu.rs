@@ -268,6 +268,8 @@ mod tests {
                 label: None,
             },
             server: server.into(),
+            connection: None,
+            trouble: None,
             sandboxed: true,
             server_pid: None,
             started_ms: 0,

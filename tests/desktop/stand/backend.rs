@@ -148,6 +148,8 @@ fn sessions(now: u64) -> Vec<SessionView> {
             id: "s1".into(),
             client: client(),
             server: "filesystem".into(),
+            connection: None,
+            trouble: None,
             sandboxed: true,
             server_pid: Some(4720),
             started_ms: now - 26 * 60_000,
@@ -171,6 +173,8 @@ fn sessions(now: u64) -> Vec<SessionView> {
                 ..client()
             },
             server: "git".into(),
+            connection: None,
+            trouble: None,
             sandboxed: false,
             server_pid: Some(4801),
             started_ms: now - 4 * 60_000,

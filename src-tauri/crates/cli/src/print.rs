@@ -74,6 +74,12 @@ fn session(sheet: &mut Sheet, session: &SessionView) {
     if let Some(says) = &session.client.says_it_is {
         sheet.line(format_args!("  says it is {says}"));
     }
+    if let Some(connection) = &session.connection {
+        sheet.line(format_args!("  connection {connection}, which has several servers behind one entry"));
+    }
+    if let Some(why) = &session.trouble {
+        sheet.line(format_args!("  MISSING:   {why}"));
+    }
     sheet.line(format_args!(
         "  calls      {} allowed, {} denied, {} asked",
         session.allowed, session.denied, session.asked

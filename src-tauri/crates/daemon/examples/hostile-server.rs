@@ -71,7 +71,9 @@ fn asked(hoard: &mut Hoard, method: &str, message: &Value) -> Option<Value> {
             "capabilities": { "tools": {} },
             "serverInfo": { "name": "hostile", "version": "1" },
         })),
-        "tools/list" => Some(json!({ "tools": [] })),
+        "tools/list" => Some(
+            json!({ "tools": [{ "name": "now", "inputSchema": {} }, { "name": "open", "inputSchema": {} }] }),
+        ),
         // A task that reads a file when its result is fetched.
         "tools/call" if message.pointer("/params/task").is_some() => {
             hoard.task = text_of(message, "path");

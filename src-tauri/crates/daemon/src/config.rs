@@ -14,13 +14,14 @@ pub use sandbox::{
     AutostartSettings, FileView, FilesystemSettings, GitConfigSettings, LimitSettings, NetworkSettings,
     PassEnv, Sandbox, SandboxSettings,
 };
-pub use server::Server;
+pub use server::{Sampling, Server};
 pub use servers::Servers;
 
 use crate::home::Home;
 use ironcurtain_paths::bounded_read;
 use ironcurtain_policy::{SourceLocation, strict};
 use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -84,6 +85,9 @@ pub struct Config {
     /// The number of days for which the audit log is kept. From the next start on.
     #[cfg_attr(test, schemars(range(min = 1, max = 36500)))]
     pub record_keep_days: u64,
+    /// Sets of servers by name, of which an agent client is given one by `--profile NAME`. Each is a list of names of
+    /// `mcp-servers.json`.
+    pub profiles: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// The fate of a server that is to be sandboxed where no sandbox can be made.
@@ -122,6 +126,7 @@ impl Default for Config {
             sandbox_backend: SandboxBackend::default(),
             record_file_mib: 64,
             record_keep_days: 365,
+            profiles: BTreeMap::new(),
         }
     }
 }
@@ -172,6 +177,9 @@ impl Config {
                 let (least, most) = range.into_inner();
                 return invalid(field, format!("is {value}; it must be from {least} to {most}"));
             }
+        }
+        if let Some((name, _)) = config.profiles.iter().find(|(_, servers)| servers.is_empty()) {
+            return invalid("profiles", format!("has `{name}` without a server; write the names of some"));
         }
         Ok(config)
     }
@@ -236,6 +244,13 @@ mod tests {
         assert!(loaded(r#"{"recordFileMib":4097}"#).unwrap_err().contains("it must be from 1 to 4096"));
         assert_eq!(loaded(r#"{"recordFileMib":1}"#).unwrap().record_file_mib, 1);
         assert!(loaded(r#"{"schemaVersion":2}"#).is_err());
+        let profiles = loaded(r#"{"profiles":{"work":["git","memory"]}}"#).unwrap().profiles;
+        assert!(profiles["work"].iter().eq(["git", "memory"]));
+        let empty = loaded(r#"{"profiles":{"none":[]}}"#).unwrap_err();
+        assert!(
+            empty.ends_with("`profiles` has `none` without a server; write the names of some"),
+            "{empty}"
+        );
         let chosen = loaded(r#"{"sandboxPolicy":"warn","sandboxBackend":"srt"}"#).unwrap();
         assert_eq!(
             (chosen.sandbox_policy, chosen.sandbox_backend),

@@ -24,7 +24,7 @@ pub use grantable::{Grantable, RequestedAccess};
 pub use offers::{grants_of, offers, tilde};
 pub use principal::Principal;
 pub(crate) use principal::shown_client;
-pub use question::{CallQuestion, HOST_RULE, HostQuestion};
+pub use question::{CallQuestion, HOST_RULE, HostQuestion, SAMPLING_RULE, SamplingQuestion};
 pub(crate) use terminal::pieces;
 pub use terminal::{NobodyToAsk, Terminal};
 pub use words::size;
@@ -223,6 +223,8 @@ pub enum Reach {
     Host,
     /// A tool, with the values that mean something.
     Tool,
+    /// This one request of a server.
+    Request,
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! - Every mutable thing has one owner; no lock is held across an await.
 //! - Whatever fails, fails closed: the call is denied with a reason, and the session lives on.
 
+mod aggregate;
 pub mod atomic_file;
 mod autostart;
 pub mod clock;
@@ -40,7 +41,8 @@ pub mod wire;
 
 pub use config::{
     AutostartSettings, Config, ConfigError, FileView, FilesystemSettings, GitConfigSettings, LimitSettings,
-    NetworkSettings, PassEnv, Sandbox, SandboxBackend, SandboxPolicy, SandboxSettings, Server, Servers,
+    NetworkSettings, PassEnv, Sampling, Sandbox, SandboxBackend, SandboxPolicy, SandboxSettings, Server,
+    Servers,
 };
 pub use daemon::{
     Daemon, DaemonOptions, ENDING, Gift, GiveError, GrantTerms, ProvedClient, RestartError, StartError, start,

@@ -3,7 +3,7 @@
 //! - One daemon per user: whoever holds the lock of the state and that of the socket listens.
 //! - A peer of another user is refused before anything it says is read.
 
-use crate::wire::{Input, Output};
+use crate::wire::{Inlet, Input, Outlet, Output};
 use ironcurtain_paths::bounded_read;
 use ironcurtain_protocol::{Hello, HelloRefusal, MAX_FRAME_BYTES, RefusalCode, ShimNote, VERSION, Welcome};
 use rustix::fs::FlockOperation;
@@ -80,9 +80,9 @@ pub struct Peer {
 #[derive(Debug)]
 pub struct ClientStdio {
     /// From the client.
-    pub input: Input,
+    pub input: Inlet,
     /// To the client.
-    pub output: Output,
+    pub output: Outlet,
 }
 
 impl Lock {
@@ -207,7 +207,8 @@ impl Peer {
         let mut given = std::mem::take(&mut self.descriptors).into_iter();
         match (given.next(), given.next(), given.next()) {
             (Some(input), Some(output), None) => {
-                Ok(ClientStdio { input: Input::new(input)?, output: Output::new(output)? })
+                let (input, output) = (Input::new(input)?, Output::new(output)?);
+                Ok(ClientStdio { input: Inlet::Stream(input), output: Outlet::Stream(output) })
             }
             _ => Err(io::Error::new(
                 io::ErrorKind::InvalidData,

@@ -15,7 +15,9 @@ mod start_error;
 mod told;
 
 pub use actor::{ActorOptions, Applied, Versions};
-pub use connection::{AtServer, MemoryShare, PendingRequest, ServerAnswer, ServerConnection};
+pub use connection::{
+    AtServer, MemoryShare, PendingRequest, SamplingRequest, ServerAnswer, ServerConnection,
+};
 pub(crate) use control::LISTENING;
 pub use control::SupervisorError;
 pub use down::{DownReason, NoAnswer, ServerExit};
@@ -246,6 +248,15 @@ impl ServerHandle {
     #[must_use]
     pub fn shown(&self) -> ServerView {
         self.seen.roots.borrow().clone()
+    }
+
+    /// Why it does not run, if it does not.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        match &*self.seen.state.borrow() {
+            ServerState::Down(reason) => Some(reason.to_string()),
+            ServerState::Up { .. } | ServerState::Starting(_) => None,
+        }
     }
 
     /// Process id of the supervisor, while it runs.

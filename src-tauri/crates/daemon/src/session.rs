@@ -22,6 +22,7 @@ mod passing;
 mod progress;
 mod refusal;
 mod resource;
+mod sampling;
 mod serve;
 mod tasks;
 mod tool_call;
@@ -39,8 +40,12 @@ use in_flight::Requests;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{RootView, SessionView, ShimNote};
-pub use moving::MovedSession;
+pub(crate) use modern::{ClientEra, ClientLines};
+pub(crate) use moving::{CUT_OFF, Kept, take_kept};
+pub use moving::{MovedSession, TicketError};
 use one_time::OneTimeGrants;
+pub use open::{Beginning, SessionError};
+pub use serve::Attached;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -56,6 +61,8 @@ pub struct Session {
     pub principal: Arc<Principal>,
     services: Services,
     config: ServerConfig,
+    /// The connection that it is one of several sessions of.
+    connection: Option<String>,
     server: ServerHandle,
     /// The server's own network, if it has one.
     network: Option<Arc<ServerNetwork>>,
@@ -122,6 +129,8 @@ impl Session {
             id: self.id.clone(),
             client: shown_client(&self.principal.client_view()),
             server: visible::line(&self.config.name),
+            connection: self.connection.clone(),
+            trouble: self.server.trouble().map(|why| visible::line(&why)),
             sandboxed: self.sandboxed,
             server_pid: self.server.pid(),
             started_ms: self.started_ms,

@@ -1,10 +1,11 @@
-//! JSON-RPC over lines, as the stdio transport of MCP has it.
+//! JSON-RPC over lines, as the stdio transport of MCP has it, and the same lines handed over in memory.
 //!
 //! Messages that pass through are kept as raw text; only what must be judged or rewritten is parsed.
 
 mod descriptor;
 mod era;
 mod fields;
+mod inlet;
 mod known_eras;
 mod lines;
 mod memory;
@@ -17,14 +18,16 @@ mod overlong;
 pub use descriptor::{Input, Output};
 pub use era::{LEGACY_REVISIONS, MODERN_REVISION, error_code, meta_key, rewrite_params};
 pub use fields::{AmbiguousField, Fields};
+pub use inlet::{HandedLine, Inlet, Listening};
 pub use known_eras::{Era, KnownEras};
 pub use lines::{Line, Lines, MAX_LINE_BYTES};
+pub(crate) use memory::MEDIUM;
 pub use memory::{Allowance, Memory, NoRoom, Share};
 pub use message::{
     Id, Incoming, Response, Salvage, error_line, members, notification_line, request_line, request_parts,
     response_line, response_parts, result_line,
 };
 pub use notifications::{client_may_tell, server_may_tell};
-pub use outbox::{Outbox, Translator};
+pub use outbox::{Outbox, Outlet, Translator};
 pub use outgoing::{Held, Outgoing};
 pub use overlong::id_in;

@@ -17,6 +17,8 @@ pub enum Verb {
     Fetch,
     /// Opens connections to a host.
     Reach,
+    /// Has the agent's model answer.
+    AskModel,
     /// Makes something that was not there.
     Create,
     /// Writes it.
@@ -91,6 +93,7 @@ impl Verb {
             Self::Read => "read",
             Self::Fetch => "fetch",
             Self::Reach => "reach",
+            Self::AskModel => "ask its model for",
             Self::Create => "create",
             Self::Write => "write",
             Self::Change => "change",

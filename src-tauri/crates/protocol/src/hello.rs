@@ -28,8 +28,12 @@ pub enum Purpose {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShimHello {
-    /// The server it wants, by its name in `mcp-servers.json`. `None` when exactly one is configured.
+    /// The server it wants, by its name in `mcp-servers.json`. Without one it wants several, with names of tools that say whose
+    /// they are.
     pub server: Option<String>,
+    /// The profile of `config.json` that says which several; without one all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     /// A name the person gave this entry in the client's configuration.
     pub label: Option<String>,
     /// Transport of the conversation to the daemon.
@@ -85,7 +89,7 @@ pub enum RefusalCode {
     Version,
     /// The peer is another user.
     OtherUser,
-    /// No server of that name is configured, or none was named and there is not exactly one.
+    /// No server or profile of that name is configured.
     UnknownServer,
     /// The daemon's own files cannot be read or written.
     Unavailable,

@@ -87,6 +87,12 @@ pub struct SessionView {
     pub client: ClientView,
     /// The server it uses.
     pub server: String,
+    /// The connection that this session is a part of, where one entry of a client has several servers behind it.
+    #[serde(default)]
+    pub connection: Option<String>,
+    /// Why the server does not run, if it does not.
+    #[serde(default)]
+    pub trouble: Option<String>,
     /// The server runs in an OS sandbox.
     pub sandboxed: bool,
     /// Process id of the server's sandbox supervisor, while it runs.

@@ -96,8 +96,8 @@ fn greeted(
     resume: Option<String>,
 ) -> Result<StdioMode, NoSessionError> {
     let stdio = relay::how();
-    let (server, label) = (wanted.server.clone(), wanted.label.clone());
-    let shim = ShimHello { server, label, stdio, resume };
+    let ShimOptions { server, profile, label } = wanted.clone();
+    let shim = ShimHello { server, profile, label, stdio, resume };
     let hello = Hello { version: VERSION, purpose: Purpose::Session(shim) };
     connect::greet(stream, &hello, stdio).map_err(NoSessionError::NotGreeted)?;
     // Unbuffered past the line: in relay mode the conversation follows on the same stream.

@@ -3,6 +3,7 @@
 use super::sandbox::{PassEnv, Sandbox};
 use crate::mounts::FileWrites;
 use ironcurtain_policy::Unannotated;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// One configured server.
@@ -26,6 +27,22 @@ pub struct Server {
     pub file_writes: FileWrites,
     /// The answer to its tools that nobody has annotated. Never to ask where it has no sandbox.
     pub unannotated: Unannotated,
+    /// Its requests for the client's model.
+    pub sampling: Sampling,
+}
+
+/// The fate of a server's requests for the client's model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Sampling {
+    /// They are passed on.
+    Allow,
+    /// The person is asked about each.
+    #[default]
+    Ask,
+    /// The server is not told that there is a model.
+    Deny,
 }
 
 impl Server {

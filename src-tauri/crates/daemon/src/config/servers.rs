@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::config::{
         AutostartSettings, FileView, FilesystemSettings, GitConfigSettings, LimitSettings, NetworkSettings,
-        PassEnv, Sandbox, SandboxSettings,
+        PassEnv, Sampling, Sandbox, SandboxSettings,
     };
     use crate::mounts::FileWrites;
     use ironcurtain_policy::Unannotated;
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn every_key_is_read() {
         let servers = parse(
-            r#"{ "s": { "command": "c", "args": ["x"], "env": { "A": "1" }, "passEnv": ["B"], "description": "d",
+            r#"{ "s": { "command": "c", "args": ["x"], "env": { "A": "1" }, "passEnv": ["B"], "description": "d", "sampling": "deny",
                  "sandbox": { "view": "host-read",
                    "filesystem": { "allowWrite": [".git", "/w"], "allowRead": ["~/r"], "denyRead": [], "denyWrite": ["/w/n"], "allowPersistence": [".git"] },
                    "network": { "allowedDomains": ["a.example", "*.b.example:8443"], "deniedDomains": ["c.b.example"], "askUnknown": true },
@@ -242,6 +242,7 @@ mod tests {
             })),
             file_writes: FileWrites::InPlace,
             unannotated: Unannotated::Ask,
+            sampling: Sampling::Deny,
         };
         assert_eq!(servers.find(None), Some(&expected));
         assert_eq!(expected.allowed_domains(), Some(&texts(&["a.example", "*.b.example:8443"])[..]));

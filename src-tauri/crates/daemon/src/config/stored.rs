@@ -2,7 +2,7 @@
 
 use super::entry_error::{EntryError, EntryPathError};
 use super::sandbox::{PassEnv, Sandbox, SandboxSettings};
-use super::server::Server;
+use super::server::{Sampling, Server};
 use crate::mounts::FileWrites;
 use ironcurtain_egress::HostRules;
 use ironcurtain_policy::Unannotated;
@@ -74,6 +74,9 @@ pub(super) struct StoredServer {
     /// Its arguments.
     #[serde(default)]
     args: Vec<String>,
+    /// The fate of its requests for the model of the agent client (`sampling/createMessage`).
+    #[serde(default)]
+    sampling: Sampling,
     /// Variables it is given.
     #[serde(default)]
     env: BTreeMap<String, String>,
@@ -147,6 +150,7 @@ impl StoredServer {
             env: self.env,
             pass_env: self.pass_env,
             sandbox: self.sandbox,
+            sampling: self.sampling,
             file_writes: match self.file_writes {
                 StoredFileWrites::InPlace => FileWrites::InPlace,
                 StoredFileWrites::Replace => FileWrites::Replace,

@@ -56,6 +56,7 @@ impl Grantable {
             Reach::ProjectToChange => project(self.project_access()),
             Reach::Host => self.hosts.iter().cloned().map(Granted::Host).collect(),
             Reach::Tool => self.tool.iter().cloned().map(Granted::Tool).collect(),
+            Reach::Request => Vec::new(),
         }
     }
 

@@ -36,7 +36,7 @@ pub(crate) fn environment(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Sandbox;
+    use crate::config::{Sampling, Sandbox};
     use crate::mounts::FileWrites;
     use ironcurtain_policy::Unannotated;
 
@@ -51,6 +51,7 @@ mod tests {
             sandbox: Sandbox::default(),
             file_writes: FileWrites::InPlace,
             unannotated: Unannotated::Deny,
+            sampling: Sampling::Ask,
         };
         let ours = [
             ("LANG", "C"),

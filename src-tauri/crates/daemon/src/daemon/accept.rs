@@ -1,17 +1,22 @@
 //! The connections of shims and of the person's own programs.
 
 use super::ENDING;
+use crate::aggregate::{Aggregate, MovedAggregate, unknown_profile};
+use crate::config::Server as ServerConfig;
 use crate::control;
 use crate::daemon_state::DaemonState;
 use crate::identity::{self, Client};
 use crate::listener::{ClientStdio, Listener, Peer};
+use crate::reload::SessionSettings;
 use crate::services::Services;
-use crate::session::{MovedSession, Session};
-use crate::wire::{Input, Output};
+use crate::session::{Attached, Beginning, MovedSession, Session};
+use crate::wire::{Inlet, Input, Outlet, Output};
 use ironcurtain_audit::{CallResult, Entry, Event};
 use ironcurtain_protocol::{Purpose, RefusalCode, ShimHello, StdioMode};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 
 /// The time for which to wait when no connection can be accepted (out of descriptors, say) before trying again.
@@ -110,31 +115,12 @@ async fn give_way(state: &DaemonState, mut peer: Peer) {
 async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello) {
     state.reloader.look().await;
     let now = state.reloader.settings();
-    let client = identity::of_shim(peer.pid, shim.label);
-    let config = match now.servers.find(shim.server.as_deref()).cloned() {
-        Some(config) => {
-            for key in now.servers.ignored(&config.name) {
-                tracing::warn!(
-                    "`{key}` of the server `{}` is ignored: the policy and you say which calls pass",
-                    config.name
-                );
-            }
-            config
-        }
-        None => {
-            let names = now.servers.names().collect::<Vec<_>>().join("`, `");
-            let text = match &shim.server {
-                Some(name) if now.servers.is_disabled(name) => {
-                    format!(
-                        "the server `{name}` is disabled; take `disabled` out of its entry in `mcp-servers.json`"
-                    )
-                }
-                Some(name) => format!(
-                    "no server is named `{name}`; there is `{names}`: write one of these after `--server`, or add `{name}` to `mcp-servers.json`"
-                ),
-                None => format!("say which server with `--server`; there is `{names}`"),
-            };
-            return refuse(&state, &mut peer, &client, RefusalCode::UnknownServer, text).await;
+    let client = identity::of_shim(peer.pid, shim.label.clone());
+    let Some(server) = &shim.server else { return serve_aggregate(state, peer, shim, client).await };
+    let config = match configured(&now, server) {
+        Ok(config) => config,
+        Err(none) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::UnknownServer, none.to_string()).await;
         }
     };
     // Until the end of the session.
@@ -144,11 +130,7 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
             return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, none.to_string()).await;
         }
     };
-    let stdio = match shim.stdio {
-        StdioMode::HandedOver => peer.take_stdio().map(Some),
-        StdioMode::Relayed => Ok(None),
-    };
-    let stdio = match stdio {
+    let stdio = match stdio_of(&mut peer, shim.stdio) {
         Ok(stdio) => stdio,
         Err(problem) => {
             return refuse(&state, &mut peer, &client, RefusalCode::Malformed, problem.to_string()).await;
@@ -164,7 +146,8 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
             return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
         }
     };
-    let opened = match Session::open(services, client.clone(), config, moved).await {
+    let beginning = Beginning { client: client.clone(), server: config, connection: None, moved };
+    let opened = match Session::open(services, beginning).await {
         Ok(opened) => opened,
         Err(problem) => {
             return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
@@ -172,16 +155,97 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
     };
     let session = opened.session.clone();
     state.began(session.clone());
-    match (peer.welcome(Some(session.id.clone())).await, stdio) {
-        (Err(_), _) => opened.unserved().await,
-        (Ok(()), Some(stdio)) => opened.serve(stdio, Some(peer.stream)).await,
-        (Ok(()), None) => {
-            let (input, output) = peer.stream.into_split();
-            let stdio = ClientStdio { input: Input::Half(input), output: Output::Half(output) };
-            opened.serve(stdio, None).await;
-        }
+    match peer.welcome(Some(session.id.clone())).await {
+        Err(_) => opened.unserved().await,
+        Ok(()) => match streams(stdio, peer.stream) {
+            (stdio, Some(shim)) => opened.serve(stdio, Attached::Shim(shim)).await,
+            (stdio, None) => opened.serve(stdio, Attached::Copying).await,
+        },
     }
     state.ended(&session.id);
+}
+
+/// Serves a shim that wants several servers.
+async fn serve_aggregate(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello, client: Client) {
+    let now = state.reloader.settings();
+    let unknown = shim.profile.as_deref().and_then(|name| unknown_profile(&now, name));
+    if let Some(text) = unknown {
+        return refuse(&state, &mut peer, &client, RefusalCode::UnknownServer, text).await;
+    }
+    let stdio = match stdio_of(&mut peer, shim.stdio) {
+        Ok(stdio) => stdio,
+        Err(problem) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::Malformed, problem.to_string()).await;
+        }
+    };
+    let sessions = state.services.home.sessions();
+    let moved = shim
+        .resume
+        .map(|ticket| MovedAggregate::take(&sessions, &ticket, &client.key, shim.profile.as_deref()));
+    let moved = match moved.transpose() {
+        Ok(moved) => moved,
+        Err(problem) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
+        }
+    };
+    let opened = match Aggregate::open(state.clone(), client.clone(), shim.profile, moved) {
+        Ok(opened) => opened,
+        Err(problem) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
+        }
+    };
+    // One that is gone is seen to be gone.
+    let _ = peer.welcome(Some(opened.id().to_owned())).await;
+    let (stdio, shim) = streams(stdio, peer.stream);
+    opened.serve(stdio, shim).await;
+}
+
+/// Why there is no server of a name.
+#[derive(Debug, thiserror::Error)]
+enum NotConfiguredError {
+    /// It is not to run.
+    #[error("the server `{0}` is disabled; take `disabled` out of its entry in `mcp-servers.json`")]
+    Disabled(String),
+    /// There is no entry.
+    #[error(
+        "no server is named `{name}`; there is `{there}`: write one of these after `--server`, or add `{name}` to `mcp-servers.json`"
+    )]
+    Unknown { name: String, there: String },
+}
+
+/// The server of this name.
+fn configured(now: &SessionSettings, name: &str) -> Result<ServerConfig, NotConfiguredError> {
+    if let Some(config) = now.servers.find(Some(name)) {
+        for key in now.servers.ignored(name) {
+            tracing::warn!(
+                "`{key}` of the server `{name}` is ignored: the policy and you say which calls pass"
+            );
+        }
+        return Ok(config.clone());
+    }
+    if now.servers.is_disabled(name) {
+        return Err(NotConfiguredError::Disabled(name.to_owned()));
+    }
+    let there = now.servers.names().collect::<Vec<_>>().join("`, `");
+    Err(NotConfiguredError::Unknown { name: name.to_owned(), there })
+}
+
+/// The client's own streams, where the shim has handed them over.
+fn stdio_of(peer: &mut Peer, mode: StdioMode) -> io::Result<Option<ClientStdio>> {
+    match mode {
+        StdioMode::HandedOver => peer.take_stdio().map(Some),
+        StdioMode::Relayed => Ok(None),
+    }
+}
+
+/// The client's streams, and the connection to a shim that waits.
+fn streams(stdio: Option<ClientStdio>, stream: UnixStream) -> (ClientStdio, Option<UnixStream>) {
+    if let Some(stdio) = stdio {
+        return (stdio, Some(stream));
+    }
+    let (input, output) = stream.into_split();
+    let (input, output) = (Input::Half(input), Output::Half(output));
+    (ClientStdio { input: Inlet::Stream(input), output: Outlet::Stream(output) }, None)
 }
 
 /// Refuses a session that has not begun, and puts that on record.

@@ -365,6 +365,7 @@ impl Actor {
             connection: connection.clone(),
             greeting,
             behalf: Behalf {
+                sampling: self.options.sampling.clone(),
                 client: o.client.clone(),
                 roots: self.roots.subscribe(),
                 client_takes: o.client_takes.clone(),

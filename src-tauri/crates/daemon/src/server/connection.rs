@@ -26,12 +26,13 @@ use asked::Asked;
 pub(super) use asked::Then;
 use modern::ModernServer;
 use rmcp::model::ErrorCode;
-use serde_json::value::RawValue;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
 /// The number of answers of ours that may wait for a server that does not read.
@@ -49,6 +50,22 @@ const LONGEST_METHOD: usize = 100;
 /// A share of a session's memory. It is given back when the last holder lets go: when the bytes it stands for are
 /// written, or nobody wants them any more.
 pub type MemoryShare = Option<Arc<Share>>;
+
+/// The request of a server that is asked about.
+const SAMPLING: &str = "sampling/createMessage";
+
+/// Something that a server wants the client's model to answer.
+#[derive(Debug)]
+pub struct SamplingRequest {
+    /// Its id.
+    pub id: Id,
+    /// Its parameters.
+    pub params: Option<Box<RawValue>>,
+    /// Its share of the memory.
+    pub held: MemoryShare,
+    /// The conversation that it is in.
+    pub connection: ServerConnection,
+}
 
 /// A handle to the conversation.
 #[derive(Debug, Clone)]
@@ -75,6 +92,8 @@ pub(super) struct ConnectionOptions {
     pub(super) roots: watch::Receiver<ServerView>,
     /// Methods the client takes from a server.
     pub(super) client_takes: watch::Receiver<HashSet<String>>,
+    /// Takes what the server wants the client's model to answer.
+    pub(super) sampling: mpsc::UnboundedSender<SamplingRequest>,
     /// Takes the lines that are no messages.
     pub(super) noise: SessionLog,
 }
@@ -112,6 +131,8 @@ impl ServerConnection {
             client: options.client,
             roots: options.roots,
             client_takes: options.client_takes,
+            sampling: options.sampling,
+            connection: connection.clone(),
             noise: options.noise,
             told: told_sender,
             unwritten: Arc::new(Semaphore::new(MOST_UNWRITTEN)),
@@ -202,8 +223,8 @@ impl ServerConnection {
         }
     }
 
-    /// A request of ours is sent to the client on behalf of the server.
-    pub(super) fn asks_client(&self, id: Id) {
+    /// A request is sent to the client on behalf of the server.
+    pub fn asks_client(&self, id: Id) {
         self.asked.client_asked(id);
     }
 
@@ -219,6 +240,14 @@ impl ServerConnection {
         if let Some(response) = response {
             self.to_server.send(response_parts(id, response).holding(held));
         }
+    }
+
+    /// Answers a request of the server, which the client was not given, with an error.
+    pub fn refuse(&self, id: &Id, code: i32, text: &str) {
+        let error = json!({ "code": code, "message": text });
+        let error = to_raw_value(&error).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        self.asks_client(id.clone());
+        self.respond(id, Response::Error(error), None);
     }
 
     /// Answers every request that still waits with how the server ended.
@@ -256,6 +285,9 @@ struct Reader {
     client: Outbox,
     roots: watch::Receiver<ServerView>,
     client_takes: watch::Receiver<HashSet<String>>,
+    sampling: mpsc::UnboundedSender<SamplingRequest>,
+    /// For whoever is asked about a request.
+    connection: ServerConnection,
     noise: SessionLog,
     told: watch::Sender<u64>,
     /// Has a permit for every answer of ours that may wait still.
@@ -343,6 +375,11 @@ impl Reader {
                 self.answer(result_line(&id, &shown.mcp_roots()));
                 self.told.send_replace(shown.version);
             }
+            SAMPLING if self.client_takes.borrow().contains(method) => {
+                let request = SamplingRequest { id, params, held, connection: self.connection.clone() };
+                // A session that is gone asks nobody.
+                let _ = self.sampling.send(request);
+            }
             _ if self.client_takes.borrow().contains(method) => {
                 self.asked.client_asked(id.clone());
                 self.to_client(request_parts(&id, method, params), held);
@@ -380,7 +417,7 @@ fn clipped(method: &str) -> String {
 fn cancelled_line(id: u64, reason: Option<&str>) -> Vec<u8> {
     let reason = reason.map(|reason| visible::head(reason, LONGEST_REASON));
     let params = serde_json::json!({ "requestId": id, "reason": reason });
-    notification_line("notifications/cancelled", serde_json::value::to_raw_value(&params).ok().as_deref())
+    notification_line("notifications/cancelled", to_raw_value(&params).ok().as_deref())
 }
 
 #[cfg(test)]

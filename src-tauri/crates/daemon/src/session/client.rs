@@ -43,16 +43,24 @@ pub(super) enum ReadEnd {
 
 /// Reads the client's lines.
 pub(super) async fn read(session: &Arc<Session>, mut lines: ClientLines) -> ReadEnd {
+    let taken_over = &session.services.shutdown.taken_over;
+    // What is handed over is taken to its end first.
+    let is_handed_over = lines.is_handed_over();
     loop {
         let line = tokio::select! {
             biased;
-            () = session.services.shutdown.taken_over.cancelled() => match lines.pending() {
+            () = taken_over.cancelled(), if !is_handed_over => match lines.pending() {
                 Some(line) => Ok(Some(line)),
                 None => return ReadEnd::TakenOver { era: Box::new(lines.era()), unread: lines.rest() },
             },
             line = lines.next() => line,
         };
-        let Ok(Some(line)) = line else { return ReadEnd::HungUp };
+        let Ok(Some(line)) = line else {
+            if is_handed_over && taken_over.is_cancelled() {
+                return ReadEnd::TakenOver { era: Box::new(lines.era()), unread: lines.rest() };
+            }
+            return ReadEnd::HungUp;
+        };
         // One line has one answer of ours at most, and a client that does not read them is not read either. The semaphore is
         // never closed.
         drop(session.unread.acquire().await);
@@ -156,7 +164,7 @@ async fn handle_request(
 }
 
 fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>) {
-    let greeting = match greeting::rewrite(params) {
+    let greeting = match greeting::rewrite(params, session.offers_sampling()) {
         Ok(greeting) => greeting,
         Err(problem) => {
             return session.fail(&ticket, ErrorCode::INVALID_PARAMS, &problem.to_string());

@@ -15,7 +15,9 @@ use base64::prelude::BASE64_STANDARD;
 use ironcurtain_paths::bounded_read;
 use ironcurtain_protocol::ShimNote;
 use rmcp::model::ErrorCode;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::collections::HashSet;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -30,7 +32,7 @@ const NAME: &str = "moved.json";
 const ANSWERS_BOUND: Duration = Duration::from_secs(2);
 
 /// The answer to those that take longer.
-const CUT_OFF: &str = "IronCurtain moved to its app while this call was under way, so its outcome is not known; look before \
+pub(crate) const CUT_OFF: &str = "IronCurtain moved to its app while this call was under way, so its outcome is not known; look before \
     you call again";
 
 /// The longest such file: one message of the client in part, and what it subscribed to.
@@ -41,7 +43,6 @@ const LONGEST: u64 = 256 << 20;
 pub struct MovedSession {
     /// Its id.
     id: String,
-    secret: String,
     client: String,
     server: String,
     started_ms: u64,
@@ -117,25 +118,59 @@ impl MovedSession {
     /// # Errors
     /// [`TicketError`].
     pub fn take(sessions: &Path, ticket: &str, client: &str, server: &str) -> Result<Self, TicketError> {
-        let (id, secret) = ticket.split_once('.').ok_or(TicketError::Unknown)?;
-        let is_name = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric());
-        if !is_name(id) || !is_name(secret) {
-            return Err(TicketError::Unknown);
-        }
-        let file = sessions.join(id).join(NAME);
-        let opened = match bounded_read::open_unlinked(&file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(TicketError::Unknown),
-            opened => opened?,
-        };
-        let moved: Self =
-            serde_json::from_reader(BufReader::new(opened.take(LONGEST))).map_err(io::Error::from)?;
-        let opens = (moved.id.as_str(), moved.secret.as_str()) == (id, secret);
-        if !opens || (moved.client.as_str(), moved.server.as_str()) != (client, server) {
-            return Err(TicketError::Unknown);
-        }
-        std::fs::remove_file(&file)?;
-        Ok(moved)
+        take_kept(sessions, ticket, |id, moved: &Self| {
+            (moved.id.as_str(), moved.client.as_str(), moved.server.as_str()) == (id, client, server)
+        })
     }
+}
+
+/// A state that is kept for another trusted process, in a folder below that of sessions.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Kept<T> {
+    secret: String,
+    state: T,
+}
+
+impl<T: Serialize> Kept<T> {
+    /// Keeps a state in the folder of this name; the ticket that opens it once.
+    pub(crate) fn keep(sessions: &Path, id: &str, state: T) -> io::Result<String> {
+        let secret = random_name()?;
+        let ticket = format!("{id}.{secret}");
+        let kept = serde_json::to_string(&Self { secret, state })?;
+        atomic_file::replace(&sessions.join(id).join(NAME), &kept)?;
+        Ok(ticket)
+    }
+}
+
+/// Takes the state of a ticket, which opens nothing from then on. It opens what `is_for` says it is for, by the name of its
+/// folder.
+pub(crate) fn take_kept<T: DeserializeOwned>(
+    sessions: &Path,
+    ticket: &str,
+    is_for: impl FnOnce(&str, &T) -> bool,
+) -> Result<T, TicketError> {
+    let (id, secret) = ticket.split_once('.').ok_or(TicketError::Unknown)?;
+    let is_name = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric());
+    if !is_name(id) || !is_name(secret) {
+        return Err(TicketError::Unknown);
+    }
+    let file = sessions.join(id).join(NAME);
+    let opened = match bounded_read::open_unlinked(&file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(TicketError::Unknown),
+        opened => opened?,
+    };
+    let kept: Kept<Box<RawValue>> =
+        serde_json::from_reader(BufReader::new(opened.take(LONGEST))).map_err(io::Error::from)?;
+    if kept.secret != secret {
+        return Err(TicketError::Unknown);
+    }
+    // A state of another kind is for somebody else.
+    let state: T = serde_json::from_str(kept.state.get()).map_err(|_| TicketError::Unknown)?;
+    if !is_for(id, &state) {
+        return Err(TicketError::Unknown);
+    }
+    std::fs::remove_file(&file)?;
+    Ok(state)
 }
 
 impl Session {
@@ -160,11 +195,8 @@ impl Session {
 
     /// Writes down what another trusted process needs to go on; its ticket.
     fn write_moved(&self, unread: &[u8], era: ClientEra) -> io::Result<String> {
-        let secret = random_name()?;
-        let ticket = format!("{}.{secret}", self.id);
         let moved = MovedSession {
             id: self.id.clone(),
-            secret,
             client: self.principal.client.key.clone(),
             server: self.config.name.clone(),
             started_ms: self.started_ms,
@@ -176,8 +208,6 @@ impl Session {
             era,
             unread: BASE64_STANDARD.encode(unread),
         };
-        let file = self.services.home.sessions().join(&self.id).join(NAME);
-        atomic_file::replace(&file, &serde_json::to_string(&moved)?)?;
-        Ok(ticket)
+        Kept::keep(&self.services.home.sessions(), &self.id, moved)
     }
 }

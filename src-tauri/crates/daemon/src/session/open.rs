@@ -52,17 +52,25 @@ pub enum SessionError {
     Name(#[from] std::io::Error),
 }
 
+/// The session that is to begin.
+pub struct Beginning {
+    /// Who calls.
+    pub client: Client,
+    /// The server.
+    pub server: ServerConfig,
+    /// The connection that it is one of several sessions of, by its name.
+    pub connection: Option<String>,
+    /// The session that is gone on with.
+    pub moved: Option<MovedSession>,
+}
+
 impl Session {
     /// Begins a session, or goes on with one that was moved here; [`Opened::serve`] then serves it.
     ///
     /// # Errors
     /// [`SessionError`]: nothing was started.
-    pub async fn open(
-        services: Services,
-        client: Client,
-        config: ServerConfig,
-        moved: Option<MovedSession>,
-    ) -> Result<Opened, SessionError> {
+    pub async fn open(services: Services, beginning: Beginning) -> Result<Opened, SessionError> {
+        let Beginning { client, server: config, connection, moved } = beginning;
         let is_moved = moved.is_some();
         let ClientState { id, started_ms, says_it_is, takes, greeted, has_batches, told, unread, era } =
             match moved {
@@ -80,6 +88,7 @@ impl Session {
         let [of_client, of_server] = COPIES.map(|copies| services.memory.allowance(copies));
         let (notes, notes_for_shim) = mpsc::unbounded_channel();
         let client_takes = watch::Sender::new(takes);
+        let (sampling, sampling_requests) = mpsc::unbounded_channel();
         let log = services.logs.log(dir.join("session.log"));
         let around = Surroundings::new(&services.home, &snapshot.home, &snapshot.protected, &sandbox)
             .map_err(|e| SessionError::Directory { path: dir.clone(), problem: e.to_string() })?;
@@ -127,6 +136,7 @@ impl Session {
             memory: of_server,
             client_takes: client_takes.subscribe(),
             eras: services.eras.clone(),
+            sampling,
             log: log.clone(),
             audit: services.audit.clone(),
             metrics: services.metrics.clone(),
@@ -140,6 +150,7 @@ impl Session {
             principal,
             services,
             config,
+            connection,
             server,
             network,
             sandboxed,
@@ -166,7 +177,7 @@ impl Session {
         session.services.audit.record(session.entry(Event::Session, session.began(is_moved))).await?;
 
         session.services.changed();
-        Ok(Opened { session, notes: notes_for_shim, unread, era })
+        Ok(Opened { session, notes: notes_for_shim, sampling: sampling_requests, unread, era })
     }
 }
 

@@ -3,8 +3,9 @@
 use super::client::ReadEnd;
 use super::in_flight::InFlight;
 use super::modern::{ClientEra, ClientLines};
-use super::{Session, client, echo};
+use super::{Session, client, echo, sampling};
 use crate::listener::{ClientStdio, attend};
+use crate::server::SamplingRequest;
 use crate::wire::Id;
 use ironcurtain_audit::{CallResult, Event};
 use ironcurtain_protocol::ShimNote;
@@ -21,9 +22,21 @@ pub struct Opened {
     /// The session.
     pub session: Arc<Session>,
     pub(super) notes: mpsc::UnboundedReceiver<ShimNote>,
+    /// The server's requests for the client's model.
+    pub(super) sampling: mpsc::UnboundedReceiver<SamplingRequest>,
     /// Bytes of the client that are read before those of its stream.
     pub(super) unread: Vec<u8>,
     pub(super) era: ClientEra,
+}
+
+/// Whoever is told of a session, and can bring it to another trusted process.
+pub enum Attached {
+    /// A shim that waits, by its connection.
+    Shim(UnixStream),
+    /// A shim that copies, which nothing can be told.
+    Copying,
+    /// The connection that the session is a part of.
+    Connection(mpsc::UnboundedSender<ShimNote>),
 }
 
 /// Why a session ends here.
@@ -38,15 +51,17 @@ enum Ending {
 
 impl Opened {
     /// Serves the client until it hangs up and has its answers, the shim does, or the session is ended or moved; then nothing of
-    /// it is left but its record. `shim` is the connection to a shim that waits; only with one it can be moved.
-    pub async fn serve(self, stdio: ClientStdio, shim: Option<UnixStream>) {
-        let Self { session, notes, unread, era } = self;
-        session.to_client.open(stdio.output);
-        let has_shim = shim.is_some();
+    /// it is left but its record.
+    pub async fn serve(self, stdio: ClientStdio, attached: Attached) {
+        let Self { session, notes, sampling, unread, era } = self;
+        tokio::spawn(sampling::serve(session.clone(), sampling));
+        session.to_client.open_to(stdio.output);
+        let can_move = !matches!(attached, Attached::Copying);
         let hung_up = async {
-            match shim {
-                Some(shim) => attend(shim, notes).await,
-                None => std::future::pending().await,
+            match attached {
+                Attached::Shim(shim) => attend(shim, notes).await,
+                Attached::Connection(told) => hand_on(notes, &told).await,
+                Attached::Copying => std::future::pending().await,
             }
         };
         let (memory, to_client) = (session.memory.clone(), session.to_client.clone());
@@ -59,7 +74,7 @@ impl Opened {
                 }
                 ReadEnd::HearsItself => Ending::Cut(echo::WHY),
                 ReadEnd::TakenOver { unread: Some(unread), era }
-                    if has_shim && session.moves(&unread, &*era).await =>
+                    if can_move && session.moves(&unread, &*era).await =>
                 {
                     Ending::Moved
                 }
@@ -84,6 +99,16 @@ impl Opened {
     /// Ends it before it is served, for this reason.
     pub async fn unserved(self) {
         self.session.close(&Ending::Cut("its shim was gone before it was served")).await;
+    }
+}
+
+/// Hands notes on; completes when the session is moved, or nobody takes them.
+async fn hand_on(mut notes: mpsc::UnboundedReceiver<ShimNote>, to: &mpsc::UnboundedSender<ShimNote>) {
+    while let Some(note) = notes.recv().await {
+        let is_last = matches!(note, ShimNote::Moved { .. });
+        if to.send(note).is_err() || is_last {
+            return;
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const SHORT: usize = 64 * 1024;
 
 /// The longest line that is not long: 1 MiB. The others share the greater part of the pool.
-const MEDIUM: usize = 1024 * 1024;
+pub(crate) const MEDIUM: usize = 1024 * 1024;
 
 /// The memory for short lines of one session in one direction, in KiB.
 const FOR_SHORT_KIB: usize = 256;
@@ -121,6 +121,20 @@ impl Allowance {
                 held => return held.map(|held| Share { held, bytes }).ok_or(NoRoom),
             }
         }
+    }
+
+    /// A share of so many bytes, if there is one right now. Of a long line nothing but its first share may be asked for.
+    #[must_use]
+    pub fn take_now(&self, bytes: usize) -> Option<Share> {
+        if bytes <= SHORT
+            && let Ok(own) = self.short.clone().try_acquire_many_owned(kib(bytes))
+        {
+            return Some(Share { held: Held::Short { _own: own }, bytes });
+        }
+        let own = self.own.clone().try_acquire_many_owned(kib(bytes).min(self.memory.session_kib)).ok()?;
+        let wanted = kib(MEDIUM).saturating_mul(self.copies).min(self.memory.medium.kib);
+        let pool = self.memory.medium.free.clone().try_acquire_many_owned(wanted).ok()?;
+        (bytes <= MEDIUM).then_some(Share { held: Held::Medium { own, _pool: pool }, bytes })
     }
 
     /// Makes a share larger. What it had is gone where this fails.

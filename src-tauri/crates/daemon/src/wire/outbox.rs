@@ -12,6 +12,7 @@ use std::fmt;
 use std::io::{self, IoSlice};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// The pause between two looks at whether all is written.
@@ -19,6 +20,15 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// The number of parts that are written at once.
 const AT_ONCE: usize = 64;
+
+/// The end of a way out.
+#[derive(Debug)]
+pub enum Outlet {
+    /// Lines are written.
+    Stream(Output),
+    /// Lines are handed over.
+    Memory(mpsc::UnboundedSender<Outgoing>),
+}
 
 /// A handle to the way out. With the last one what still waits is lost, and the pipe closed.
 #[derive(Debug, Clone)]
@@ -44,7 +54,7 @@ pub type Translator = dyn Fn(Outgoing, &mut dyn FnMut(Outgoing)) + Send + Sync;
 
 struct Way {
     /// Nothing is written before it is there.
-    output: OnceLock<Output>,
+    output: OnceLock<Outlet>,
     translator: OnceLock<Box<Translator>>,
     queue: Mutex<Queue>,
     closed: CancellationToken,
@@ -83,8 +93,13 @@ impl Outbox {
 
     /// Opens it, once; what waits is written.
     pub fn open(&self, output: Output) {
+        self.open_to(Outlet::Stream(output));
+    }
+
+    /// As [`Outbox::open`], also for lines that are handed over.
+    pub fn open_to(&self, outlet: Outlet) {
         // A second one is dropped.
-        let _ = self.0.0.output.set(output);
+        let _ = self.0.0.output.set(outlet);
         self.0.0.push(self.0.0.queue());
     }
 
@@ -147,8 +162,12 @@ impl Way {
 
     /// Writes what the pipe takes, and leaves the rest to a task.
     fn push(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
-        let Some(output) = self.output.get().filter(|_| !queue.is_flushed) else { return };
-        match write(output, &mut queue) {
+        let Some(outlet) = self.output.get().filter(|_| !queue.is_flushed) else { return };
+        let written = match outlet {
+            Outlet::Stream(output) => write(output, &mut queue),
+            Outlet::Memory(lines) => hand_over(lines, &mut queue),
+        };
+        match written {
             Ok(true) => {}
             Ok(false) => {
                 queue.is_flushed = true;
@@ -178,6 +197,14 @@ fn write(output: &Output, queue: &mut Queue) -> io::Result<bool> {
     Ok(true)
 }
 
+/// Hands over everything; the lines hold what they hold until they are taken.
+fn hand_over(to: &mpsc::UnboundedSender<Outgoing>, queue: &mut Queue) -> io::Result<bool> {
+    while let Some(line) = queue.lines.pop_front() {
+        to.send(line).map_err(|_| io::ErrorKind::BrokenPipe)?;
+    }
+    Ok(true)
+}
+
 impl Queue {
     /// Takes so many written bytes off.
     fn forget(&mut self, written: usize) {
@@ -200,7 +227,8 @@ fn close(mut queue: MutexGuard<'_, Queue>, closed: &CancellationToken) {
 
 /// Writes what waits as the pipe takes it.
 async fn flush(way: Arc<Way>) {
-    let Some(output) = way.output.get() else { return };
+    // Only a pipe can be full.
+    let Some(Outlet::Stream(output)) = way.output.get() else { return };
     loop {
         let ready = tokio::select! {
             ready = output.writable() => ready,

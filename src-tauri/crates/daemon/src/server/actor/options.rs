@@ -7,6 +7,7 @@ use crate::grants::{GrantTable, StandingGrant};
 use crate::metrics::Metrics;
 use crate::network::ServerNetwork;
 use crate::policy_snapshot::PolicySnapshot;
+use crate::server::SamplingRequest;
 use crate::server::process::Containment;
 use crate::server::start_error::ContainmentError;
 use crate::session_log::SessionLog;
@@ -15,7 +16,7 @@ use ironcurtain_audit::Audit;
 use ironcurtain_paths::Resolver;
 use std::collections::HashSet;
 use std::sync::Arc;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// The parts that an actor is started with.
@@ -48,6 +49,8 @@ pub struct ActorOptions {
     pub client_takes: watch::Receiver<HashSet<String>>,
     /// The eras of server programs.
     pub eras: KnownEras,
+    /// Takes what the server wants the client's model to answer.
+    pub sampling: mpsc::UnboundedSender<SamplingRequest>,
     /// The session's log.
     pub log: SessionLog,
     /// The audit log.

@@ -67,6 +67,7 @@ impl Actor {
             memory: self.options.memory.clone(),
             roots: self.roots.subscribe(),
             client_takes: self.options.client_takes.clone(),
+            sampling: self.options.sampling.clone(),
             noise: self.options.log.clone(),
         });
         self.understands = 0;

@@ -16,6 +16,7 @@ mod tests;
 pub(in crate::server) use negotiate::{Negotiation, greet};
 
 use super::{AtServer, MemoryShare, ServerAnswer, ServerConnection, Then};
+use crate::server::SamplingRequest;
 use crate::server::roots::ServerView;
 use crate::wire::{Fields, MODERN_REVISION, Outbox, Response, meta_key, rewrite_params};
 use input::{Calls, InputCall};
@@ -25,7 +26,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// A server that speaks the revision.
 pub(super) struct ModernServer {
@@ -49,6 +50,8 @@ pub(in crate::server) struct Behalf {
     pub(in crate::server) roots: watch::Receiver<ServerView>,
     /// Methods the client takes from a server.
     pub(in crate::server) client_takes: watch::Receiver<HashSet<String>>,
+    /// Takes what the server wants the client's model to answer.
+    pub(in crate::server) sampling: mpsc::UnboundedSender<SamplingRequest>,
 }
 
 #[derive(Default)]

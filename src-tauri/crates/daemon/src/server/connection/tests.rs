@@ -21,6 +21,7 @@ async fn a_server_that_does_not_read_its_answers_is_not_read_either() {
         memory: Memory::new(8, 1).allowance(1),
         roots,
         client_takes,
+        sampling: mpsc::unbounded_channel().0,
         noise: SessionLogs::start().unwrap().log(dir.path().join("log")),
     };
     let (_connection, _reading) = ServerConnection::start(options);

@@ -6,7 +6,7 @@ use super::front::Front;
 use super::greeting::Welcome;
 use super::request::names_revision;
 use super::ways::ForCore;
-use crate::wire::{Allowance, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Outbox};
+use crate::wire::{Allowance, Incoming, Inlet, Line, Listening, MAX_LINE_BYTES, Outbox};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) enum ClientEra {
 
 /// The client as a core reads it. What the core sends it is translated on the way out.
 pub(crate) struct ClientLines {
-    lines: Lines<Input>,
+    lines: Listening,
     to_client: Outbox,
     front: Option<(Arc<Front>, UnboundedReceiver<ForCore>)>,
     is_legacy: bool,
@@ -44,12 +44,12 @@ impl ClientLines {
     /// The client's lines, of which the first begins with `unread`, of a client of this era.
     pub(crate) fn new(
         memory: Allowance,
-        input: Input,
+        input: Inlet,
         unread: Vec<u8>,
         to_client: Outbox,
         era: ClientEra,
     ) -> Self {
-        let lines = Lines::within(memory, input, MAX_LINE_BYTES).after(unread);
+        let lines = input.lines(memory, MAX_LINE_BYTES, unread);
         let mut client = Self { lines, to_client, front: None, is_legacy: false, ended: None };
         match era {
             ClientEra::Open => {}
@@ -102,6 +102,11 @@ impl ClientLines {
                 },
             }
         }
+    }
+
+    /// Returns `true` if lines are handed over, whole: whoever hands them over says when there are no more.
+    pub(crate) fn is_handed_over(&self) -> bool {
+        self.lines.is_handed_over()
     }
 
     /// A line that is there for the core without reading on.

@@ -1,7 +1,9 @@
 //! Requests of the core under way at such a server, and the input that the server requires for them.
 
 use super::ModernServer;
-use crate::server::connection::{MemoryShare, ServerAnswer, ServerConnection, Then};
+use crate::server::connection::{
+    MemoryShare, SAMPLING, SamplingRequest, ServerAnswer, ServerConnection, Then,
+};
 use crate::server::down::NoAnswer;
 use crate::wire::{Fields, Id, Outgoing, Response, notification_line, request_parts, rewrite_params};
 use serde::Deserialize;
@@ -199,6 +201,12 @@ impl ModernServer {
         }
         self.state().calls.waiting.insert(number, waiting);
         for (id, InputRequest { method, params }) in for_client {
+            if method == SAMPLING {
+                let request = SamplingRequest { id, params, held: None, connection: connection.clone() };
+                // A session that is gone asks nobody.
+                let _ = self.behalf.sampling.send(request);
+                continue;
+            }
             connection.asks_client(id.clone());
             self.behalf.client.send(request_parts(&id, &method, params));
         }

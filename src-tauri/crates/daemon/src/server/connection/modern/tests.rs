@@ -28,6 +28,7 @@ impl Talk {
         let (roots, roots_seen) = watch::channel(ServerView::default());
         let takes = HashSet::from(["elicitation/create".to_owned()]);
         let (takes, client_takes) = watch::channel(takes);
+        let (sampling, _) = mpsc::unbounded_channel();
         let dir = tempfile::tempdir().unwrap();
         let client = Outbox::new(Output::new(way.into()).unwrap());
         let logs = SessionLogs::start().unwrap();
@@ -38,12 +39,13 @@ impl Talk {
             memory: Memory::new(64, 16).allowance(1),
             roots: roots_seen.clone(),
             client_takes: client_takes.clone(),
+            sampling: sampling.clone(),
             noise: logs.log(dir.path().join("log")),
         };
         let (connection, reading) = ServerConnection::start(options);
         let raw = |value: Value| to_raw_value(&value).unwrap();
         let stamp = Stamp::of(&raw(json!({ "capabilities": {}, "clientInfo": { "name": "c" } }))).unwrap();
-        let behalf = Behalf { client, roots: roots_seen, client_takes };
+        let behalf = Behalf { client, roots: roots_seen, client_takes, sampling };
         connection.speaks_modern(ModernServer::new(stamp, behalf, &raw(json!({ "capabilities": {} }))));
         let kept: Vec<Box<dyn std::any::Any>> =
             vec![Box::new(roots), Box::new(takes), Box::new(dir), Box::new(reading), Box::new(logs)];

@@ -1,0 +1,301 @@
+//! Several servers behind one entry of an agent client, each with a session of its own.
+//!
+//! - Sessions are as they are for a single server: what one is allowed, asked about and grants, another has nothing of. What is
+//!   done here is to tell names and ids of one server from those of another.
+//! - A server that is broken, slow or hangs costs the others nothing, nor the beginning; it is missing, which is told, and
+//!   appears when it comes. Entries that are added to `mcp-servers.json`, taken out or changed appear and go at once.
+//! - One task owns everything and waits for nobody. What it passes on holds its share of the memory until it is written.
+
+mod catalogue;
+mod from_client;
+mod from_leg;
+mod greeting;
+mod leg;
+mod lists;
+mod moved;
+mod names;
+mod routing;
+mod serve;
+mod tables;
+mod wanted;
+
+use crate::clock::random_name;
+use crate::config::Server as ServerConfig;
+use crate::daemon_state::DaemonState;
+use crate::home::private_dir;
+use crate::identity::Client;
+use crate::server::MemoryShare;
+use crate::session::{CUT_OFF, ClientEra, Session};
+use crate::wire::{Outbox, notification_line};
+use catalogue::Catalogue;
+use from_client::Waiting;
+use greeting::Greeting;
+use ironcurtain_audit::Entry;
+use ironcurtain_protocol::ShimNote;
+use leg::{FromLeg, Leg, LegEvent, LegParts, Phase};
+use lists::Kind;
+pub(crate) use moved::MovedAggregate;
+use moved::MovedLeg;
+use rmcp::model::ErrorCode;
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::io;
+use std::sync::Arc;
+use tables::Tables;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Instant;
+pub(crate) use wanted::unknown_profile;
+
+/// The number of answers of ours that may wait for a client that does not read; then it is not read either.
+const MOST_UNREAD: usize = 256;
+
+/// The number of times that a long request is in memory while it is judged and sent.
+const COPIES: u32 = 6;
+
+/// The number of different warnings that a client is told.
+const MOST_WARNINGS: usize = 200;
+
+/// One connection of a client with several servers.
+pub(crate) struct Aggregate {
+    state: Arc<DaemonState>,
+    client: Client,
+    /// Names the connection.
+    id: String,
+    profile: Option<String>,
+    to_client: Outbox,
+    /// Has a permit for every answer of ours that may wait for the client.
+    unread: Arc<Semaphore>,
+    notes: mpsc::UnboundedSender<ShimNote>,
+    events: mpsc::UnboundedSender<FromLeg>,
+    legs: BTreeMap<String, Leg>,
+    last_leg: u64,
+    greeting: Option<Greeting>,
+    greeted_at: Instant,
+    /// The level of the log that the client wants.
+    level: Option<Box<RawValue>>,
+    catalogue: Catalogue,
+    /// The lists that the client has looked at since it was told that they have changed.
+    fresh: BTreeSet<&'static str>,
+    tables: Tables,
+    waiting: Vec<Waiting>,
+    warned: HashSet<String>,
+    oddities: u64,
+    /// Sessions that were moved here, until they are gone on with.
+    moved: BTreeMap<String, MovedLeg>,
+    /// Tickets of sessions that are moved from here.
+    tickets: BTreeMap<String, String>,
+    /// The sessions that have not ended yet.
+    running: HashSet<u64>,
+}
+
+/// A connection that is about to be served.
+pub(crate) struct Opened {
+    aggregate: Aggregate,
+    events: mpsc::UnboundedReceiver<FromLeg>,
+    notes: mpsc::UnboundedReceiver<ShimNote>,
+    unread: Vec<u8>,
+    era: ClientEra,
+}
+
+impl Aggregate {
+    /// Begins a connection, or goes on with one that was moved here.
+    pub(crate) fn open(
+        state: Arc<DaemonState>,
+        client: Client,
+        profile: Option<String>,
+        moved: Option<MovedAggregate>,
+    ) -> io::Result<Opened> {
+        let moved = match moved {
+            Some(moved) => moved,
+            None => MovedAggregate::none(random_name()?),
+        };
+        let MovedAggregate { id, greeting, level, tasks, legs, unread, era, .. } = moved;
+        let greeting = greeting.and_then(|params| Greeting::of(Some(&params)).ok());
+        let ((events, from_legs), (notes, for_shim)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
+        let is_moved = greeting.is_some();
+        let mut aggregate = Self {
+            tables: Tables::new(random_name()?, tasks),
+            state,
+            client,
+            id,
+            profile,
+            to_client: Outbox::unopened(),
+            unread: Arc::new(Semaphore::new(MOST_UNREAD)),
+            notes,
+            events,
+            legs: BTreeMap::new(),
+            last_leg: 0,
+            greeting,
+            greeted_at: Instant::now(),
+            level,
+            catalogue: Catalogue::default(),
+            fresh: Kind::ALL.into_iter().filter(|_| is_moved).map(Kind::changed).collect(),
+            waiting: Vec::new(),
+            warned: HashSet::new(),
+            oddities: 0,
+            moved: legs,
+            tickets: BTreeMap::new(),
+            running: HashSet::new(),
+        };
+        aggregate.follow();
+        Ok(Opened { aggregate, events: from_legs, notes: for_shim, unread, era })
+    }
+
+    /// Begins what is configured and not there, and ends what is there and configured no longer, or in another way.
+    fn follow(&mut self) {
+        let now = self.state.services.settings.borrow().clone();
+        let wanted = wanted::wanted(&now, self.profile.as_deref());
+        let gone: Vec<String> = self
+            .legs
+            .iter()
+            .filter(|(name, leg)| wanted.get(*name) != Some(&leg.config))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in gone {
+            let Some(mut leg) = self.legs.remove(&name) else { continue };
+            leg.end();
+            let why =
+                format!("the entry of the server `{name}` in `mcp-servers.json` is gone, or was changed");
+            self.forget(leg.number, &why);
+            self.catalogue.forget(&name);
+        }
+        for (name, config) in wanted {
+            if !self.legs.contains_key(&name) {
+                let ticket = self.moved.get(&name).map(|moved| moved.ticket.clone());
+                self.begin(name, config, ticket);
+            }
+        }
+        self.refresh();
+    }
+
+    fn begin(&mut self, name: String, config: ServerConfig, ticket: Option<String>) {
+        self.last_leg += 1;
+        self.running.insert(self.last_leg);
+        let parts = LegParts {
+            state: self.state.clone(),
+            client: self.client.clone(),
+            connection: self.id.clone(),
+            number: self.last_leg,
+            config,
+            events: self.events.clone(),
+            ticket,
+        };
+        self.legs.insert(name, Leg::begin(parts, COPIES));
+    }
+
+    /// Answers what a leg that is gone was asked, and takes back what it has asked.
+    fn forget(&mut self, leg: u64, why: &str) {
+        let (asked, of_server) = self.tables.gone(leg);
+        for id in asked {
+            self.fail(&id, ErrorCode::INTERNAL_ERROR, why);
+        }
+        for id in of_server {
+            let params = format!("{{\"requestId\":{}}}", id.as_json());
+            let params = RawValue::from_string(params).ok();
+            self.reply(notification_line("notifications/cancelled", params.as_deref()));
+        }
+    }
+
+    /// Takes what happened in a leg.
+    fn happened(&mut self, (number, event): FromLeg) {
+        match event {
+            LegEvent::Line(line) => self.leg_says(number, line),
+            LegEvent::Note(ShimNote::Moved { ticket }) => {
+                if let Some(server) = self.server(number) {
+                    self.tickets.insert(server, ticket);
+                }
+            }
+            LegEvent::Note(note) => {
+                // A shim that copies has no ear for it.
+                let _ = self.notes.send(note);
+            }
+            LegEvent::Began(session) => self.began(number, session),
+            LegEvent::Over(why) => self.over(number, why),
+        }
+    }
+
+    fn began(&mut self, number: u64, session: Arc<Session>) {
+        let Some((name, leg)) = self.legs.iter_mut().find(|(_, leg)| leg.number == number) else {
+            // Its entry has gone meanwhile.
+            return session.end();
+        };
+        leg.session = Some(session);
+        match self.moved.remove(name) {
+            Some(MovedLeg { capabilities, .. }) => self.came(number, capabilities),
+            None => self.greet_leg(number),
+        }
+    }
+
+    fn over(&mut self, number: u64, why: Option<String>) {
+        self.running.remove(&number);
+        let Some((name, leg)) = self.legs.iter_mut().find(|(_, leg)| leg.number == number) else { return };
+        let name = name.clone();
+        leg.session = None;
+        match why {
+            Some(why) => {
+                self.moved.remove(&name);
+                self.is_missing(number, why);
+            }
+            None => {
+                leg.phase = Phase::Ended;
+                leg.hang_up();
+                self.forget(number, &format!("the session with the server `{name}` was ended"));
+                self.catalogue.forget(&name);
+                self.refresh();
+            }
+        }
+    }
+
+    /// Tries what is missing again, when it is time.
+    fn retry(&mut self) {
+        let now = Instant::now();
+        let due = |leg: &&mut Leg| leg.retry.is_some_and(|at| at <= now);
+        let mut again = Vec::new();
+        for leg in self.legs.values_mut().filter(due) {
+            leg.retry = None;
+            again.push((leg.number, leg.phase == Phase::Coming, leg.session.is_some(), leg.config.clone()));
+        }
+        for (number, is_late, has_session, config) in again {
+            if is_late {
+                self.warn(format!(
+                    "the server `{}` is missing: it has not answered the greeting yet",
+                    config.name
+                ));
+            } else if has_session {
+                self.greet_leg(number);
+            } else {
+                self.begin_again(config);
+            }
+        }
+    }
+
+    fn begin_again(&mut self, config: ServerConfig) {
+        let name = config.name.clone();
+        let before = self.legs.remove(&name);
+        self.begin(name.clone(), config, None);
+        if let (Some(leg), Some(before)) = (self.legs.get_mut(&name), before) {
+            leg.after(&before);
+        }
+    }
+
+    fn to_leg(&self, leg: u64, line: Vec<u8>, held: MemoryShare) {
+        if let Some(leg) = self.legs.values().find(|of| of.number == leg)
+            && let Err(full) = leg.send(line, held)
+        {
+            tracing::warn!("{full}");
+        }
+    }
+
+    async fn record(&self, mut entry: Entry) {
+        entry.client = Some(self.client.view.name.clone());
+        if let Err(problem) = self.state.services.audit.record(entry).await {
+            tracing::error!(%problem, "what was turned away is not on record");
+        }
+        self.state.services.changed();
+    }
+
+    /// Returns `true` if every session was ended by the person.
+    fn is_all_ended(&self) -> bool {
+        !self.legs.is_empty() && self.legs.values().all(|leg| leg.phase == Phase::Ended)
+    }
+}

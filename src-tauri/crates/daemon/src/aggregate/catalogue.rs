@@ -1,0 +1,277 @@
+//! Everything that all servers list, as one list.
+//!
+//! - What a server says of a tool stays as it wrote it, but for the name.
+//! - They are given out again in pages of ours.
+
+use super::lists::{Kind, Lists};
+use super::names::{Names, Owned};
+use crate::wire::Fields;
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::{BTreeMap, HashSet};
+
+/// The number of entries in a page.
+const PAGE: usize = 500;
+
+/// The number of addresses of a server that are remembered because an answer named them.
+const MOST_LINKED: usize = 1000;
+
+/// All lists of all servers.
+#[derive(Debug, Default)]
+pub(super) struct Catalogue {
+    tools: Names,
+    prompts: Names,
+    entries: BTreeMap<Kind, Vec<Box<RawValue>>>,
+    /// The server of each resource, and of each template by what it begins with.
+    resources: BTreeMap<String, String>,
+    templates: Vec<(String, String)>,
+    /// Servers whose resources and templates are listed.
+    with_resources: Vec<String>,
+    linked: BTreeMap<String, (String, u64)>,
+    last_link: u64,
+    warnings: Vec<String>,
+}
+
+impl Catalogue {
+    /// Puts the lists of these servers together; the kinds whose list has changed.
+    pub(super) fn update<'a>(
+        &mut self,
+        servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone,
+        with_resources: Vec<String>,
+    ) -> Vec<Kind> {
+        let named =
+            |kind: Kind| Names::of(servers.clone().flat_map(|(server, lists)| owned(kind, server, lists)));
+        (self.tools, self.prompts) = (named(Kind::Tools), named(Kind::Prompts));
+        self.warnings = self.tools.renamed().iter().chain(self.prompts.renamed()).cloned().collect();
+        self.resources.clear();
+        self.templates.clear();
+        self.with_resources = with_resources;
+        let before = std::mem::take(&mut self.entries);
+        for kind in Kind::ALL {
+            let mut entries = Vec::new();
+            let mut seen = HashSet::new();
+            for (server, lists) in servers.clone() {
+                for (key, entry) in lists.get(&kind).into_iter().flat_map(|listed| &listed.entries) {
+                    entries.extend(self.entry(kind, (server, key), entry, &mut seen));
+                }
+            }
+            self.entries.insert(kind, entries);
+        }
+        let list = |of: &BTreeMap<Kind, Vec<Box<RawValue>>>, kind: Kind| {
+            of.get(&kind).into_iter().flatten().map(|raw| raw.get().to_owned()).collect::<Vec<_>>()
+        };
+        Kind::ALL.into_iter().filter(|kind| list(&before, *kind) != list(&self.entries, *kind)).collect()
+    }
+
+    /// One entry as it is listed; nothing where another one stands for it.
+    fn entry(
+        &mut self,
+        kind: Kind,
+        (server, key): (&str, &str),
+        entry: &Fields,
+        seen: &mut HashSet<String>,
+    ) -> Option<Box<RawValue>> {
+        let mut entry = entry.clone();
+        let name = match kind {
+            Kind::Tools => self.tools.name(&(server.to_owned(), key.to_owned()))?.to_owned(),
+            Kind::Prompts => self.prompts.name(&(server.to_owned(), key.to_owned()))?.to_owned(),
+            Kind::Resources | Kind::Templates => key.to_owned(),
+        };
+        if !seen.insert(name.clone()) {
+            self.warnings
+                .push(format!("`{key}` of `{server}` is left out, since another one is listed by that name"));
+            return None;
+        }
+        match kind {
+            Kind::Tools | Kind::Prompts => entry.set("name", to_raw_value(&name).ok()?),
+            Kind::Resources => _ = self.resources.insert(name, server.to_owned()),
+            Kind::Templates => {
+                let begins = name.split('{').next().unwrap_or_default();
+                self.templates.push((begins.to_owned(), server.to_owned()));
+            }
+        }
+        to_raw_value(&entry).ok()
+    }
+
+    /// A page of a list, as the answer to a request for it; nothing where the cursor is none of ours.
+    pub(super) fn page(
+        &self,
+        kind: Kind,
+        cursor: Option<&str>,
+    ) -> Option<BTreeMap<&'static str, Box<RawValue>>> {
+        let begins: usize = cursor.map_or(Some(0), |cursor| cursor.parse().ok())?;
+        let all = self.entries.get(&kind).map(Vec::as_slice).unwrap_or_default();
+        let rest = all.get(begins..)?;
+        let mut page = BTreeMap::new();
+        page.insert(kind.field(), to_raw_value(rest.get(..PAGE).unwrap_or(rest)).ok()?);
+        if rest.len() > PAGE {
+            page.insert("nextCursor", to_raw_value(&(begins + PAGE).to_string()).ok()?);
+        }
+        Some(page)
+    }
+
+    /// The server of a tool or a prompt, and its own name for it.
+    pub(super) fn owner(&self, kind: Kind, name: &str) -> Option<&Owned> {
+        match kind {
+            Kind::Tools => self.tools.owner(name),
+            Kind::Prompts => self.prompts.owner(name),
+            Kind::Resources | Kind::Templates => None,
+        }
+    }
+
+    /// The server of a resource: who lists it, whose template begins as it does, who has named it in an answer, and else the
+    /// only one that has resources.
+    pub(super) fn server_of(&self, uri: &str) -> Option<&str> {
+        let by_template = || {
+            let fit =
+                self.templates.iter().filter(|(begins, _)| !begins.is_empty() && uri.starts_with(begins));
+            fit.max_by_key(|(begins, _)| begins.len()).map(|(_, server)| server)
+        };
+        let by_link = || self.linked.get(uri).map(|(server, _)| server);
+        let found = self.resources.get(uri).or_else(by_template).or_else(by_link);
+        match (found, self.with_resources.as_slice()) {
+            (None, [only]) => Some(only),
+            (found, _) => found.map(String::as_str),
+        }
+    }
+
+    /// Remembers the resources that a server's answer to a call names.
+    pub(super) fn link(&mut self, server: &str, answer: &RawValue) {
+        #[derive(Deserialize)]
+        struct Answer {
+            #[serde(default)]
+            content: Vec<Block>,
+        }
+        #[derive(Deserialize)]
+        struct Block {
+            #[serde(default, rename = "type")]
+            kind: String,
+            uri: Option<String>,
+        }
+        if !answer.get().contains("resource_link") {
+            return;
+        }
+        let Ok(answer) = serde_json::from_str::<Answer>(answer.get()) else { return };
+        for uri in answer.content.into_iter().filter(|b| b.kind == "resource_link").filter_map(|b| b.uri) {
+            self.last_link += 1;
+            self.linked.entry(uri).or_insert_with(|| (server.to_owned(), self.last_link));
+        }
+        while self.linked.len() > MOST_LINKED {
+            let oldest = self.linked.iter().min_by_key(|(_, (_, n))| *n).map(|(uri, _)| uri.clone());
+            oldest.map(|uri| self.linked.remove(&uri));
+        }
+    }
+
+    /// Forgets what a server's answers have named.
+    pub(super) fn forget(&mut self, server: &str) {
+        self.linked.retain(|_, (of, _)| of != server);
+    }
+
+    /// Sentences about what is not listed as its server lists it.
+    pub(super) fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+}
+
+fn owned<'a>(kind: Kind, server: &'a str, lists: &'a Lists) -> impl Iterator<Item = Owned> + 'a {
+    let entries = lists.get(&kind).into_iter().flat_map(|listed| &listed.entries);
+    entries.map(move |(key, _)| (server.to_owned(), key.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lists::Listed;
+    use super::*;
+    use serde_json::json;
+
+    fn raw(value: serde_json::Value) -> Box<RawValue> {
+        to_raw_value(&value).unwrap()
+    }
+
+    fn lists(kind: Kind, value: serde_json::Value) -> Lists {
+        let mut listed = Listed::default();
+        assert!(listed.take(kind, &raw(value)).unwrap().is_none());
+        Lists::from([(kind, listed)])
+    }
+
+    #[test]
+    fn a_tool_stays_as_it_was_written_but_for_its_name() {
+        let one = RawValue::from_string(
+            r#"{"tools":[{"name":"x","inputSchema":{"n":1.0},"icons":[1],"unknown":{"a":123456789012345678901}}]}"#.into(),
+        )
+        .unwrap();
+        let mut listed = Listed::default();
+        listed.take(Kind::Tools, &one).unwrap();
+        let lists = Lists::from([(Kind::Tools, listed)]);
+        let mut catalogue = Catalogue::default();
+        assert_eq!(catalogue.update([("s", &lists)].into_iter(), Vec::new()), [Kind::Tools]);
+        assert_eq!(catalogue.update([("s", &lists)].into_iter(), Vec::new()), []);
+        let page = serde_json::to_string(&catalogue.page(Kind::Tools, None).unwrap()).unwrap();
+        assert_eq!(
+            page,
+            r#"{"tools":[{"name":"s__x","inputSchema":{"n":1.0},"icons":[1],"unknown":{"a":123456789012345678901}}]}"#
+        );
+        assert_eq!(catalogue.owner(Kind::Tools, "s__x"), Some(&("s".to_owned(), "x".to_owned())));
+        assert_eq!(catalogue.owner(Kind::Prompts, "s__x"), None);
+    }
+
+    #[test]
+    fn pages_of_servers_are_read_to_their_end_and_ours_have_all_of_it_once() {
+        let mut listed = Listed::default();
+        for begins in (0..1200).step_by(100) {
+            let tools: Vec<_> = (begins..begins + 100).map(|n| json!({ "name": format!("t{n}") })).collect();
+            let next = (begins < 1100).then_some(begins);
+            let more = listed.take(Kind::Tools, &raw(json!({ "tools": tools, "nextCursor": next }))).unwrap();
+            assert_eq!(more.is_some(), begins < 1100);
+        }
+        let mut catalogue = Catalogue::default();
+        catalogue.update([("s", &Lists::from([(Kind::Tools, listed)]))].into_iter(), Vec::new());
+        let (mut cursor, mut seen) = (None::<String>, Vec::new());
+        loop {
+            let page = serde_json::to_value(catalogue.page(Kind::Tools, cursor.as_deref()).unwrap()).unwrap();
+            seen.extend(
+                page["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap().to_owned()),
+            );
+            let Some(next) = page["nextCursor"].as_str() else { break };
+            cursor = Some(next.to_owned());
+        }
+        assert_eq!(seen, (0..1200).map(|n| format!("s__t{n}")).collect::<Vec<_>>());
+        assert!(
+            catalogue.page(Kind::Tools, Some("1201")).is_none()
+                && catalogue.page(Kind::Tools, Some("x")).is_none()
+        );
+    }
+
+    #[test]
+    fn a_resource_has_one_server_by_its_list_its_template_its_links_or_as_the_only_one() {
+        let both = [
+            ("a", lists(Kind::Resources, json!({ "resources": [{ "uri": "memo://1" }] }))),
+            (
+                "b",
+                lists(
+                    Kind::Resources,
+                    json!({ "resources": [{ "uri": "memo://1" }, { "uri": "memo://2" }] }),
+                ),
+            ),
+            (
+                "c",
+                lists(Kind::Templates, json!({ "resourceTemplates": [{ "uriTemplate": "memo://c/{n}" }] })),
+            ),
+        ];
+        let mut catalogue = Catalogue::default();
+        let servers = both.iter().map(|(name, lists)| (*name, lists));
+        catalogue.update(servers.clone(), ["a", "b", "c"].map(str::to_owned).to_vec());
+        let server = |catalogue: &Catalogue, uri: &str| catalogue.server_of(uri).map(str::to_owned);
+        assert_eq!(server(&catalogue, "memo://1").as_deref(), Some("a"));
+        assert_eq!(server(&catalogue, "memo://2").as_deref(), Some("b"));
+        assert_eq!(server(&catalogue, "memo://c/7").as_deref(), Some("c"));
+        assert_eq!(server(&catalogue, "memo://x"), None);
+        assert!(catalogue.warnings()[0].contains("`memo://1` of `b` is left out"));
+        let link = json!({ "content": [{ "type": "resource_link", "uri": "memo://x" }, { "type": "text", "text": "resource_link" }] });
+        catalogue.link("b", &raw(link));
+        assert_eq!(server(&catalogue, "memo://x").as_deref(), Some("b"));
+        catalogue.forget("b");
+        catalogue.update(servers.take(1), vec!["a".into()]);
+        assert_eq!(server(&catalogue, "memo://x").as_deref(), Some("a"));
+    }
+}

@@ -1,0 +1,298 @@
+//! The client's messages: answered here where they are about all servers, and handed to the one that they are for.
+//!
+//! - INVARIANT: what is for one server goes to its session, by that server's own names, and is judged and recorded there.
+//! - What is turned away before there is a session for it is on record, too.
+
+use super::Aggregate;
+use super::greeting::Greeting;
+use super::leg::Phase;
+use super::lists::Kind;
+use super::routing::{Destination, clipped};
+use super::tables::Own;
+use crate::server::MemoryShare;
+use crate::wire::{
+    Fields, Id, Incoming, Line, MAX_LINE_BYTES, Outgoing, Salvage, error_line, id_in, members,
+    notification_line, request_line, response_line, result_line,
+};
+use ironcurtain_audit::{DecidedBy, Entry, Event, PolicyDecision, redacted};
+use rmcp::model::ErrorCode;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// The number of dropped messages that are put on record.
+const MOST_ODDITIES: u64 = 100;
+
+/// The rule that turns away what is not understood.
+const MALFORMED: &str = "structural-malformed";
+
+/// A request of the client that waits for a server to come.
+pub(super) struct Waiting {
+    id: Id,
+    method: String,
+    params: Option<Box<RawValue>>,
+    held: MemoryShare,
+}
+
+impl Aggregate {
+    /// Takes a line of the client.
+    pub(super) async fn client_says(&mut self, said: Line) {
+        let (line, held) = match said {
+            Line::Whole(line, share) => (line, share.map(Arc::new)),
+            Line::TooLong { length, head } => {
+                let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are taken");
+                return self.passed_over(id_in(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, &text).await;
+            }
+            Line::NoRoom { head } => {
+                let text = "no memory is left for so long a message, because of what other sessions hold; try again, or give more with `memoryMib` in `config.json`";
+                return self.passed_over(id_in(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, text).await;
+            }
+        };
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        let has_batches = self.greeting.as_ref().is_some_and(Greeting::has_batches);
+        let batch = if has_batches { members(&line) } else { None };
+        let Some(batch) = batch else { return self.message(&line, held).await };
+        for message in batch {
+            self.message(message.get().as_bytes(), held.clone()).await;
+        }
+    }
+
+    async fn message(&mut self, line: &[u8], held: MemoryShare) {
+        match Incoming::parse(line) {
+            Ok(Incoming::Request { id, method, params }) => self.request(id, method, params, held).await,
+            Ok(Incoming::Notification { method, params }) => self.notification(&method, params).await,
+            Ok(Incoming::Response { id, response }) => {
+                // The server that asked is gone if there is none.
+                if let Some((leg, own)) = self.tables.answers_server(&id) {
+                    self.to_leg(leg, response_line(&own, &response), held);
+                }
+            }
+            Err(problem) => {
+                let id = Salvage::of(line).and_then(|salvage| salvage.id());
+                self.passed_over(id.as_ref(), problem.code(), &problem.to_string()).await;
+            }
+        }
+    }
+
+    async fn request(&mut self, id: Id, method: String, params: Option<Box<RawValue>>, held: MemoryShare) {
+        if self.tables.is_asked(&id) || self.waiting.iter().any(|waiting| waiting.id == id) {
+            let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
+            return self.passed_over(Some(&id), ErrorCode::INVALID_REQUEST.0, &text).await;
+        }
+        match method.as_str() {
+            "ping" => self.reply(result_line(&id, &json!({}))),
+            "initialize" => self.greet(&id, params.as_deref()),
+            _ if self.greeting.is_none() => {
+                let problem = (ErrorCode::INVALID_REQUEST, "the first request must be `initialize`");
+                self.turn_away(&id, &method, params.as_deref(), problem).await;
+            }
+            "logging/setLevel" => self.set_level(&id, params),
+            _ => {
+                let waiting = Waiting { id, method, params, held };
+                if let Some(waiting) = self.try_answer(waiting).await {
+                    self.waiting.push(waiting);
+                }
+            }
+        }
+    }
+
+    /// Answers what need not wait any longer.
+    pub(super) async fn settle_waiting(&mut self) {
+        for waiting in std::mem::take(&mut self.waiting) {
+            if let Some(waiting) = self.try_answer(waiting).await {
+                self.waiting.push(waiting);
+            }
+        }
+    }
+
+    /// The time at which the first of those that wait waits no longer.
+    pub(super) fn waits_until(&self) -> Option<Instant> {
+        self.waiting
+            .iter()
+            .filter_map(|waiting| self.patience(&waiting.method, waiting.params.as_deref()))
+            .min()
+    }
+
+    /// Hands a request on or answers it, unless it is to wait.
+    async fn try_answer(&mut self, waiting: Waiting) -> Option<Waiting> {
+        let until = self.patience(&waiting.method, waiting.params.as_deref());
+        let may_wait = until.is_some_and(|until| Instant::now() < until);
+        if let Some(kind) = Kind::of_method(&waiting.method) {
+            if may_wait {
+                return Some(waiting);
+            }
+            self.list(&waiting.id, kind, waiting.params.as_deref());
+            return None;
+        }
+        match self.destination(&waiting.method, waiting.params.as_deref()) {
+            Destination::Server(server, fields) => {
+                let Waiting { id, method, held, .. } = waiting;
+                self.hand_on(&server, &id, (&method, &fields), held);
+                None
+            }
+            Destination::Nowhere(ErrorCode::RESOURCE_NOT_FOUND | ErrorCode::INVALID_PARAMS, _)
+                if may_wait =>
+            {
+                Some(waiting)
+            }
+            Destination::Nowhere(code, text) => {
+                let Waiting { id, method, params, .. } = &waiting;
+                self.turn_away(id, method, params.as_deref(), (code, &text)).await;
+                None
+            }
+        }
+    }
+
+    fn hand_on(&mut self, server: &str, id: &Id, (method, fields): (&str, &Fields), held: MemoryShare) {
+        let Some(leg) = self.legs.get(server) else {
+            return self.fail(id, ErrorCode::INTERNAL_ERROR, &format!("the server `{server}` is gone"));
+        };
+        let params = match to_raw_value(fields) {
+            Ok(params) => params,
+            Err(problem) => return self.fail(id, ErrorCode::INTERNAL_ERROR, &problem.to_string()),
+        };
+        match leg.send(request_line(id, method, Some(&params)), held) {
+            Ok(()) => self.tables.asks(id, leg.number, method, fields),
+            Err(full) => self.fail(id, ErrorCode::INTERNAL_ERROR, &full.to_string()),
+        }
+    }
+
+    fn greet(&mut self, id: &Id, params: Option<&RawValue>) {
+        if self.greeting.is_some() {
+            return self.fail(id, ErrorCode::INVALID_REQUEST, "the session is initialized already");
+        }
+        match Greeting::of(params) {
+            Err(problem) => self.fail(id, ErrorCode::INVALID_PARAMS, &problem.to_string()),
+            Ok(greeting) => {
+                let answer = greeting.answer(self.legs.keys().map(String::as_str));
+                self.greeting = Some(greeting);
+                self.greeted_at = Instant::now();
+                self.reply(result_line(id, &answer));
+                let there: Vec<u64> = self.legs.values().map(|leg| leg.number).collect();
+                there.into_iter().for_each(|leg| self.greet_leg(leg));
+            }
+        }
+    }
+
+    fn set_level(&mut self, id: &Id, params: Option<Box<RawValue>>) {
+        self.level = params;
+        let with_log: Vec<u64> =
+            self.legs.values().filter(|leg| leg.has("logging")).map(|leg| leg.number).collect();
+        with_log.into_iter().for_each(|leg| self.tell_level(leg));
+        self.reply(result_line(id, &json!({})));
+    }
+
+    /// Tells a server the level of the log that the client wants.
+    pub(super) fn tell_level(&mut self, leg: u64) {
+        if let Some(level) = self.level.clone() {
+            self.ask_leg(leg, Own::Level, "logging/setLevel", Some(&level));
+        }
+    }
+
+    fn list(&mut self, id: &Id, kind: Kind, params: Option<&RawValue>) {
+        let cursor = params.and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
+        let cursor = cursor.as_ref().and_then(|params| params.get("cursor"));
+        let cursor = cursor.map(|raw| serde_json::from_str::<String>(raw.get()).unwrap_or_default());
+        match self.catalogue.page(kind, cursor.as_deref()) {
+            Some(page) => {
+                self.fresh.insert(kind.changed());
+                self.reply(result_line(id, &page));
+            }
+            None => {
+                self.fail(id, ErrorCode::INVALID_PARAMS, "`params.cursor` is none of those that were given")
+            }
+        }
+    }
+
+    async fn notification(&mut self, method: &str, params: Option<Box<RawValue>>) {
+        let fields = params.as_ref().and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
+        let raw = |name: &str| fields.as_ref().and_then(|fields| fields.get(name));
+        match method {
+            // Each server is told when it has answered.
+            "notifications/initialized" => {}
+            "notifications/roots/list_changed" => {
+                let line = notification_line(method, params.as_deref());
+                let there = self.legs.values().filter(|leg| leg.phase == Phase::Up).map(|leg| leg.number);
+                for leg in there.collect::<Vec<_>>() {
+                    self.to_leg(leg, line.clone(), None);
+                }
+            }
+            "notifications/cancelled" => {
+                let Some(id) = raw("requestId").and_then(|raw| Id::try_from(raw).ok()) else { return };
+                self.waiting.retain(|waiting| waiting.id != id);
+                if let Some(leg) = self.tables.leg_of(&id) {
+                    self.tables.finished(&id, None);
+                    self.to_leg(leg, notification_line(method, params.as_deref()), None);
+                }
+            }
+            "notifications/progress" => {
+                let Some((leg, token)) = raw("progressToken").and_then(|token| self.tables.reported(token))
+                else {
+                    return;
+                };
+                let Some(mut fields) = fields else { return };
+                fields.set("progressToken", token);
+                let params = to_raw_value(&fields).ok();
+                self.to_leg(leg, notification_line(method, params.as_deref()), None);
+            }
+            _ => {
+                let text = "a message without an id that is no notification of a client was dropped";
+                self.dropped(&format!("{text}: {}", clipped(method))).await;
+            }
+        }
+    }
+
+    /// Sends a line of ours to the client.
+    pub(super) fn reply(&self, line: Vec<u8>) {
+        let unread = self.unread.clone().try_acquire_owned().ok();
+        self.to_client.send(Outgoing::line(line).holding(unread));
+    }
+
+    pub(super) fn fail(&self, id: &Id, code: ErrorCode, text: &str) {
+        self.reply(error_line(Some(id), code.0, text));
+    }
+
+    /// Answers what waits for a server with why nobody will.
+    pub(super) fn cut_off(&mut self, text: &str) {
+        for waiting in std::mem::take(&mut self.waiting) {
+            self.fail(&waiting.id, ErrorCode::INTERNAL_ERROR, text);
+        }
+    }
+
+    /// Answers a line that was not taken.
+    async fn passed_over(&mut self, id: Option<&Id>, code: i32, text: &str) {
+        self.dropped(text).await;
+        self.reply(error_line(id, code, text));
+    }
+
+    async fn dropped(&mut self, text: &str) {
+        self.oddities += 1;
+        if self.oddities <= MOST_ODDITIES {
+            let mut entry = Entry::new(Event::Decision, "a message was dropped");
+            entry.policy_decision = Some(PolicyDecision::deny(DecidedBy::Malformed, MALFORMED, text));
+            self.record(entry).await;
+        }
+    }
+
+    /// Turns a request away: on record, and in an answer.
+    async fn turn_away(
+        &mut self,
+        id: &Id,
+        method: &str,
+        params: Option<&RawValue>,
+        (code, text): (ErrorCode, &str),
+    ) {
+        let params: Map<String, Value> =
+            params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+        let mut entry = Entry::new(Event::Decision, "turned away");
+        entry.request_id = Some(id.as_json().to_owned());
+        entry.method = Some(method.to_owned());
+        entry.policy_decision = Some(PolicyDecision::deny(DecidedBy::Malformed, MALFORMED, text));
+        entry.arguments = Some(redacted(&params));
+        self.record(entry).await;
+        self.fail(id, code, text);
+    }
+}

@@ -1,0 +1,109 @@
+//! The client's greeting, which is answered before any server has come, and passed on to each of them.
+
+use crate::wire::{Fields, LEGACY_REVISIONS};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+/// A greeting that was taken.
+#[derive(Debug)]
+pub(super) struct Greeting {
+    /// The parameters for servers.
+    pub(super) params: Box<RawValue>,
+    /// The revision that was agreed on.
+    pub(super) revision: &'static str,
+}
+
+/// Why a greeting is not taken, in words for the client.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum GreetingError {
+    /// There are no parameters.
+    #[error("`params` is missing")]
+    NoParams,
+    /// They are not what they must be.
+    #[error("`params` cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+}
+
+impl Greeting {
+    /// Reads the parameters.
+    pub(super) fn of(params: Option<&RawValue>) -> Result<Self, GreetingError> {
+        let params = params.ok_or(GreetingError::NoParams)?;
+        let mut params: Fields = serde_json::from_str(params.get())?;
+        let wanted =
+            params.get("protocolVersion").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+        let known =
+            wanted.and_then(|wanted| LEGACY_REVISIONS.into_iter().find(|revision| *revision == wanted));
+        let [newest, ..] = LEGACY_REVISIONS;
+        let revision = known.unwrap_or(newest);
+        params.set("protocolVersion", to_raw_value(revision)?);
+        if let Some(capabilities) = params.get("capabilities") {
+            let mut capabilities: Fields = serde_json::from_str(capabilities.get())?;
+            // Its list would show one server the tasks of another.
+            capabilities.remove("tasks");
+            params.set("capabilities", to_raw_value(&capabilities)?);
+        }
+        Ok(Self { params: to_raw_value(&params)?, revision })
+    }
+
+    /// Returns `true` if the revision has batches.
+    pub(super) fn has_batches(&self) -> bool {
+        self.revision == "2025-03-26"
+    }
+
+    /// The answer, with the names of the servers.
+    pub(super) fn answer<'a>(&self, servers: impl Iterator<Item = &'a str>) -> Value {
+        let names: Vec<String> = servers.map(|name| format!("`{name}`")).collect();
+        let there = if names.is_empty() { "none yet".to_owned() } else { names.join(", ") };
+        let instructions = format!(
+            "Several servers are behind this entry: {there}. Tools and prompts are called `server__name`. One that is missing has not started; calling a tool of it by such a name tells why. Servers come and go while the session lasts; the lists then say that they have changed."
+        );
+        let mut capabilities = json!({
+            "tools": { "listChanged": true }, "prompts": { "listChanged": true },
+            "resources": { "listChanged": true, "subscribe": true }, "logging": {}, "completions": {},
+        });
+        if self.revision == "2025-11-25"
+            && let Some(capabilities) = capabilities.as_object_mut()
+        {
+            let tasks = json!({ "cancel": {}, "requests": { "tools": { "call": {} } } });
+            capabilities.insert("tasks".to_owned(), tasks);
+        }
+        json!({
+            "protocolVersion": self.revision,
+            "capabilities": capabilities,
+            "serverInfo": { "name": "ironcurtain", "title": "IronCurtain", "version": env!("CARGO_PKG_VERSION") },
+            "instructions": instructions,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn greeting(text: &str) -> Greeting {
+        Greeting::of(Some(&RawValue::from_string(text.to_owned()).unwrap())).unwrap()
+    }
+
+    #[test]
+    fn a_revision_that_is_known_is_agreed_on_and_else_the_newest() {
+        let old = greeting(
+            r#"{"protocolVersion":"2024-11-05","capabilities":{"tasks":{},"roots":{}},"clientInfo":{"name":"c"}}"#,
+        );
+        assert_eq!(
+            old.params.get(),
+            r#"{"protocolVersion":"2024-11-05","capabilities":{"roots":{}},"clientInfo":{"name":"c"}}"#
+        );
+        let answer = old.answer(["a", "b"].into_iter());
+        assert_eq!(
+            (&answer["protocolVersion"], &answer["capabilities"]["tasks"]),
+            (&json!("2024-11-05"), &Value::Null)
+        );
+        assert!(answer["instructions"].as_str().unwrap().contains("`a`, `b`"));
+        let new = greeting(r#"{"protocolVersion":"2031-01-01"}"#);
+        assert!(
+            new.revision == "2025-11-25" && new.answer([].into_iter())["capabilities"]["tasks"].is_object()
+        );
+        assert!(greeting(r#"{"protocolVersion":"2025-03-26"}"#).has_batches());
+        assert!(Greeting::of(None).is_err());
+    }
+}

@@ -1,0 +1,142 @@
+//! The lists of one server, read to their end within bounds.
+
+use crate::wire::Fields;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// The most bytes of one server's list of one kind.
+const MOST_BYTES: usize = 4 << 20;
+
+/// The most pages that are asked of a server.
+const MOST_PAGES: usize = 1000;
+
+/// A kind of list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Kind {
+    Tools,
+    Prompts,
+    Resources,
+    Templates,
+}
+
+impl Kind {
+    /// All of them.
+    pub(super) const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    /// The list that a request asks for.
+    pub(super) fn of_method(method: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.method() == method)
+    }
+
+    /// The request for it.
+    pub(super) fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Prompts => "prompts/list",
+            Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
+        }
+    }
+
+    /// The capability of servers that have it.
+    pub(super) fn capability(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources | Self::Templates => "resources",
+        }
+    }
+
+    /// The notification that it has changed.
+    pub(super) fn changed(self) -> &'static str {
+        match self {
+            Self::Tools => "notifications/tools/list_changed",
+            Self::Prompts => "notifications/prompts/list_changed",
+            Self::Resources | Self::Templates => "notifications/resources/list_changed",
+        }
+    }
+
+    /// The field of the answer that has the list.
+    pub(super) fn field(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+
+    /// The field of an entry that tells it from others.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Tools | Self::Prompts => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+        }
+    }
+}
+
+/// One server's list of one kind.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Listed {
+    pub(super) entries: Vec<(String, Fields)>,
+    bytes: usize,
+    /// Entries that were left out.
+    left_out: usize,
+    pages: usize,
+}
+
+impl Listed {
+    /// Takes a page; the cursor of the next one, if there is one.
+    pub(super) fn take(
+        &mut self,
+        kind: Kind,
+        page: &RawValue,
+    ) -> Result<Option<Box<RawValue>>, serde_json::Error> {
+        let page: Fields = serde_json::from_str(page.get())?;
+        let entries: Vec<&RawValue> = match page.get(kind.field()) {
+            Some(list) => serde_json::from_str(list.get())?,
+            None => Vec::new(),
+        };
+        for raw in entries {
+            self.bytes = self.bytes.saturating_add(raw.get().len());
+            let entry = serde_json::from_str::<Fields>(raw.get()).ok();
+            let key =
+                entry.as_ref().and_then(|entry| serde_json::from_str(entry.get(kind.key())?.get()).ok());
+            match (entry, key) {
+                (Some(entry), Some(key)) if self.bytes <= MOST_BYTES => self.entries.push((key, entry)),
+                _ => self.left_out += 1,
+            }
+        }
+        self.pages += 1;
+        let next = page.get("nextCursor").filter(|cursor| cursor.get() != "null");
+        Ok(next.filter(|_| self.pages < MOST_PAGES && self.bytes <= MOST_BYTES).map(ToOwned::to_owned))
+    }
+
+    /// The number of entries that could not be taken.
+    pub(super) fn left_out(&self) -> usize {
+        self.left_out
+    }
+}
+
+/// One server's lists.
+pub(super) type Lists = BTreeMap<Kind, Listed>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use serde_json::value::to_raw_value;
+
+    #[test]
+    fn a_list_without_an_end_and_what_is_no_entry_are_left_out() {
+        let mut listed = Listed::default();
+        let big = json!({ "name": "x", "pad": "y".repeat(1 << 20) });
+        let page = to_raw_value(&json!({ "tools": [big, 7, {}], "nextCursor": "again" })).unwrap();
+        let mut pages = 1;
+        while listed.take(Kind::Tools, &page).unwrap().is_some() {
+            pages += 1;
+        }
+        assert_eq!((pages, listed.entries.len(), listed.left_out()), (4, 3, 9));
+    }
+}

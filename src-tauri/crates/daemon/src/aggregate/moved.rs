@@ -1,0 +1,139 @@
+//! Moving a connection to another trusted process: each of its sessions moves as one of a single server does, and what the
+//! connection knows of its client goes along.
+//!
+//! - INVARIANT: nothing is handed to a session any more when it moves, so nothing is lost between the two.
+//! - A server that was missing begins anew there.
+
+use super::leg::Phase;
+use super::{Aggregate, CUT_OFF, FromLeg, private_dir};
+use crate::session::{ClientEra, Kept, TicketError, take_kept};
+use crate::wire::Fields;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use ironcurtain_protocol::ShimNote;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::Path;
+use tokio::sync::mpsc;
+
+/// A connection on its way.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct MovedAggregate {
+    pub(super) id: String,
+    client: String,
+    profile: Option<String>,
+    /// The parameters of the client's greeting.
+    pub(super) greeting: Option<Box<RawValue>>,
+    pub(super) level: Option<Box<RawValue>>,
+    pub(super) tasks: HashMap<String, String>,
+    /// The sessions, by their server.
+    pub(super) legs: BTreeMap<String, MovedLeg>,
+    pub(super) era: ClientEra,
+    /// Bytes of the client, from the beginning of a message.
+    #[serde(with = "as_base64")]
+    pub(super) unread: Vec<u8>,
+}
+
+/// A session that moves with it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct MovedLeg {
+    pub(super) ticket: String,
+    /// The capabilities of the server, which is not greeted again.
+    pub(super) capabilities: Fields,
+}
+
+impl MovedAggregate {
+    /// One that begins here, by this name.
+    pub(super) fn none(id: String) -> Self {
+        Self {
+            id,
+            client: String::new(),
+            profile: None,
+            greeting: None,
+            level: None,
+            tasks: HashMap::new(),
+            legs: BTreeMap::new(),
+            era: ClientEra::default(),
+            unread: Vec::new(),
+        }
+    }
+
+    /// Takes the connection of a ticket, which opens nothing from then on.
+    pub(crate) fn take(
+        sessions: &Path,
+        ticket: &str,
+        client: &str,
+        profile: Option<&str>,
+    ) -> Result<Self, TicketError> {
+        let moved = take_kept(sessions, ticket, |id, moved: &Self| {
+            (moved.id.as_str(), moved.client.as_str(), moved.profile.as_deref()) == (id, client, profile)
+        })?;
+        // An empty folder that stays is nobody's.
+        let _ = std::fs::remove_dir(sessions.join(&moved.id));
+        Ok(moved)
+    }
+}
+
+impl Aggregate {
+    /// Moves the connection to the trusted process that takes the place of this one; `false` where it cannot be moved.
+    pub(super) async fn moves(
+        &mut self,
+        (unread, era): (&[u8], &(dyn Fn() -> ClientEra + Send + Sync)),
+        events: &mut mpsc::UnboundedReceiver<FromLeg>,
+    ) -> bool {
+        self.cut_off(CUT_OFF);
+        for leg in self.legs.values_mut() {
+            if leg.phase == Phase::Up { leg.hang_up() } else { leg.end() }
+        }
+        if tokio::time::timeout(super::serve::END_BOUND, self.until_ended(events)).await.is_err() {
+            return false;
+        }
+        self.to_client.is_written().await;
+        match self.keep(unread, era()) {
+            // A shim that is gone is seen to be gone.
+            Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }).is_ok(),
+            Err(problem) => {
+                tracing::error!(%problem, "a connection could not be moved, and is ended");
+                false
+            }
+        }
+    }
+
+    fn keep(&mut self, unread: &[u8], era: ClientEra) -> io::Result<String> {
+        let sessions = self.state.services.home.sessions();
+        private_dir(&sessions.join(&self.id)).map_err(io::Error::other)?;
+        let legs = std::mem::take(&mut self.tickets).into_iter().filter_map(|(server, ticket)| {
+            let capabilities = self.legs.get(&server)?.capabilities.clone();
+            Some((server, MovedLeg { ticket, capabilities }))
+        });
+        let moved = MovedAggregate {
+            legs: legs.collect(),
+            id: self.id.clone(),
+            client: self.client.key.clone(),
+            profile: self.profile.clone(),
+            greeting: self.greeting.as_ref().map(|greeting| greeting.params.clone()),
+            level: self.level.clone(),
+            tasks: self.tables.tasks().clone(),
+            era,
+            unread: unread.to_vec(),
+        };
+        Kept::keep(&sessions, &self.id, moved)
+    }
+}
+
+/// Bytes as text.
+mod as_base64 {
+    use super::{BASE64_STANDARD, Engine};
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        BASE64_STANDARD.decode(text).map_err(de::Error::custom)
+    }
+}

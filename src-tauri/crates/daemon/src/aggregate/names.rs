@@ -1,0 +1,194 @@
+//! The names that an agent knows tools and prompts of several servers by: `server__tool`.
+//!
+//! - A name has letters, digits, `_` and `-`, at most 60 of them: what every agent client takes.
+//! - A name says whose it is for as long as the server and its tool are called that: it depends on no other server, and on no
+//!   order. One that cannot be written so that it means one tool only has a hash of both at its end.
+//! - INVARIANT: a name leads to exactly one tool of one server.
+
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+
+/// The most characters of a name.
+pub(super) const LONGEST: usize = 60;
+
+/// The number of hexadecimal digits of a hash in a name.
+const HASH: usize = 8;
+
+/// Stands between a server and its tool.
+const BETWEEN: &str = "__";
+
+/// One server's tool, or its prompt.
+pub(super) type Owned = (String, String);
+
+/// The names of tools, or of prompts.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    owners: BTreeMap<String, Owned>,
+    names: BTreeMap<Owned, String>,
+    /// Those that had to be named otherwise, because another one has their name.
+    renamed: Vec<String>,
+}
+
+impl Names {
+    /// Names everything of these servers.
+    pub(super) fn of(all: impl IntoIterator<Item = Owned>) -> Self {
+        let mut names = Self::default();
+        let (plain, hashed): (Vec<Owned>, Vec<Owned>) =
+            all.into_iter().partition(|(server, tool)| plain(server, tool).is_some());
+        for (server, tool) in plain {
+            let name = join(&server, &tool);
+            names.add(name, (server, tool));
+        }
+        for owned in hashed {
+            names.add(hashed_name(&owned, 0), owned);
+        }
+        names
+    }
+
+    /// The tool of a name.
+    pub(super) fn owner(&self, name: &str) -> Option<&Owned> {
+        self.owners.get(name)
+    }
+
+    /// The name of a tool.
+    pub(super) fn name(&self, owned: &Owned) -> Option<&str> {
+        self.names.get(owned).map(String::as_str)
+    }
+
+    /// Sentences about those that have another name than they would have alone.
+    pub(super) fn renamed(&self) -> &[String] {
+        &self.renamed
+    }
+
+    fn add(&mut self, wanted: String, owned: Owned) {
+        if self.names.contains_key(&owned) {
+            return;
+        }
+        let free = |name: &String| !self.owners.contains_key(name);
+        // Each try is another hash, and there are fewer tools than hashes.
+        let others = (1..).map(|again| hashed_name(&owned, again));
+        let Some(name) = std::iter::once(wanted.clone()).chain(others).find(free) else { return };
+        if name != wanted {
+            let (server, tool) = &owned;
+            self.renamed
+                .push(format!("`{tool}` of `{server}` is called `{name}`, since `{wanted}` is another one"));
+        }
+        self.names.insert(owned.clone(), name.clone());
+        self.owners.insert(name, owned);
+    }
+}
+
+/// Returns `true` if a name could be one of this server's: every one of them begins with it.
+pub(super) fn may_be_of(name: &str, server: &str) -> bool {
+    let mut begins = format!("{}{BETWEEN}", written(server));
+    begins.truncate(LONGEST - HASH - 1);
+    name.starts_with(&begins)
+}
+
+/// The name that says by itself what it means: its first `__` ends the server's name.
+fn plain(server: &str, tool: &str) -> Option<String> {
+    let is_as_written = |text: &str| !text.is_empty() && text.bytes().all(may_stand);
+    let is_plain =
+        is_as_written(server) && is_as_written(tool) && !server.contains(BETWEEN) && !server.ends_with('_');
+    let name = join(server, tool);
+    (is_plain && name.len() <= LONGEST).then_some(name)
+}
+
+fn join(server: &str, tool: &str) -> String {
+    format!("{server}{BETWEEN}{tool}")
+}
+
+/// The readable beginning of a name, and a hash.
+fn hashed_name((server, tool): &Owned, again: u32) -> String {
+    let mut readable = join(&written(server), &written(tool));
+    readable.truncate(LONGEST - HASH - 1);
+    let mut hash = Sha256::new();
+    for part in [server.as_bytes(), tool.as_bytes()] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.update(again.to_le_bytes());
+    let digits: String = hash.finalize().iter().take(HASH / 2).map(|byte| format!("{byte:02x}")).collect();
+    format!("{readable}_{digits}")
+}
+
+/// A text with `_` in the place of what may not stand in a name.
+fn written(text: &str) -> String {
+    text.chars().map(|c| if u8::try_from(c).is_ok_and(may_stand) { c } else { '_' }).collect()
+}
+
+fn may_stand(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn owned(server: &str, tool: &str) -> Owned {
+        (server.to_owned(), tool.to_owned())
+    }
+
+    #[test]
+    fn a_name_is_the_server_and_its_tool_and_has_a_hash_where_that_would_not_do() {
+        let all = [
+            owned("git", "git_status"),
+            owned("a", "_b"),
+            owned("a_", "b"),
+            owned("a__b", "c"),
+            owned("a", "b__c"),
+            owned("a.b", "c"),
+            owned("a_b", "c"),
+            owned("git", &"long".repeat(20)),
+            owned("git", "töne"),
+        ];
+        let names = Names::of(all.clone());
+        let name = |n: usize| names.name(&all[n]).unwrap();
+        assert_eq!((name(0), name(1), name(4), name(6)), ("git__git_status", "a___b", "a__b__c", "a_b__c"));
+        for (n, begins) in
+            [(2, "a___b_"), (3, "a__b__c_"), (5, "a_b__c_"), (7, "git__longlong"), (8, "git__t_ne_")]
+        {
+            let name = name(n);
+            assert!(name.starts_with(begins) && name.len() <= LONGEST, "{name}");
+        }
+        assert!(names.renamed().is_empty());
+        assert!(may_be_of("a__b__c", "a") && !may_be_of("b__c", "a") && !may_be_of("ab__c", "a"));
+    }
+
+    #[test]
+    fn who_takes_the_name_of_another_is_told_from_it_and_that_is_said() {
+        let other = owned("a.b", "c");
+        let taken = hashed_name(&other, 0);
+        let mimic = owned("a_b", taken.strip_prefix("a_b__").unwrap());
+        let names = Names::of([other.clone(), mimic.clone()]);
+        assert_eq!(names.name(&mimic), Some(taken.as_str()));
+        let given = names.name(&other).unwrap();
+        assert!(given != taken && names.owner(given) == Some(&other), "{given}");
+        let told = format!("`c` of `a.b` is called `{given}`, since `{taken}` is another one");
+        assert_eq!(names.renamed(), [told]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_leads_back_to_one_tool_of_one_server_and_depends_on_no_other(
+            all in prop::collection::btree_set(("[ab_.-]{1,4}|[a-z.]{1,70}", "[ab_.ä/-]{1,4}|[a-zA-Z_/]{1,90}"), 1..40),
+            other in ("[a-c_.]{1,8}", "[a-c_.]{1,8}"),
+        ) {
+            let names = Names::of(all.iter().cloned());
+            for one in &all {
+                let name = names.name(one).unwrap();
+                prop_assert_eq!(names.owner(name), Some(one));
+                prop_assert!(may_be_of(name, &one.0), "{}", name);
+                prop_assert!(name.len() <= LONGEST && name.bytes().all(may_stand), "{}", name);
+            }
+            prop_assert_eq!(names.owners.len(), all.len());
+            let more = Names::of(all.iter().cloned().chain([other]));
+            if names.renamed.is_empty() && more.renamed.is_empty() {
+                for one in &all {
+                    prop_assert_eq!(names.name(one), more.name(one));
+                }
+            }
+        }
+    }
+}

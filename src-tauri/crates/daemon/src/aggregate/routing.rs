@@ -1,0 +1,175 @@
+//! The server that a request of the client is for, by a name, an address or a task in it.
+
+use super::Aggregate;
+use super::leg::Phase;
+use super::lists::Kind;
+use super::names::may_be_of;
+use crate::consent::visible;
+use crate::wire::Fields;
+use rmcp::model::ErrorCode;
+use serde_json::value::{RawValue, to_raw_value};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The time after the greeting for which a list waits for servers that have not come.
+const LIST_PATIENCE: Duration = Duration::from_secs(3);
+
+/// The number of characters of a name that are repeated in a sentence.
+const LONGEST_NAME: usize = 200;
+
+/// The place that a request goes to.
+pub(super) enum Destination {
+    /// This server, with these parameters.
+    Server(String, Fields),
+    /// None that is there; the answer to the client.
+    Nowhere(ErrorCode, String),
+}
+
+/// Why a request is for no server that is there, in words for the client.
+#[derive(Debug, thiserror::Error)]
+enum NoServerError {
+    /// A field is not what it must be.
+    #[error("`{0}` cannot be read: {1}")]
+    Unreadable(&'static str, serde_json::Error),
+    /// Nothing is named that is to be completed.
+    #[error("`params.ref` is missing")]
+    NoRef,
+    /// No server could have one of that name.
+    #[error("no {what} is called `{name}`; `{list}` says which there are")]
+    Unknown { what: &'static str, name: String, list: &'static str },
+    /// The server that could have it does not.
+    #[error(
+        "no {what} is called `{name}`: the server `{server}` has none of that name; `{list}` says which there are"
+    )]
+    NotThere { what: &'static str, name: String, server: String, list: &'static str },
+    /// Nobody lists the resource.
+    #[error("no server lists the resource `{0}`")]
+    NoResource(String),
+    /// No server has made the task.
+    #[error("no task of this session is called `{0}`")]
+    NoTask(String),
+    /// The server has not come.
+    #[error("the server `{0}` has not started yet; try again")]
+    Coming(String),
+    /// The server does not run.
+    #[error("the server `{server}` is missing: {why}")]
+    Missing { server: String, why: String },
+    /// Its session was ended.
+    #[error("the session with the server `{0}` was ended")]
+    Ended(String),
+}
+
+impl Aggregate {
+    /// The time until which a request may wait for servers: a call for the one that its name begins with, anything else for
+    /// all that have not come.
+    pub(super) fn patience(&self, method: &str, params: Option<&RawValue>) -> Option<Instant> {
+        let mut coming = self.legs.values().filter(|leg| !leg.is_settled());
+        match name_in(method, params) {
+            Some(name) => {
+                let it = coming.filter(|leg| may_be_of(&name, &leg.config.name));
+                it.map(|leg| leg.comes_until).max()
+            }
+            None => coming.next().map(|_| self.greeted_at + LIST_PATIENCE),
+        }
+    }
+
+    pub(super) fn destination(&self, method: &str, params: Option<&RawValue>) -> Destination {
+        let params = params.map_or("{}", RawValue::get);
+        let mut fields: Fields = match serde_json::from_str(params) {
+            Ok(fields) => fields,
+            Err(problem) => {
+                return Destination::Nowhere(
+                    ErrorCode::INVALID_REQUEST,
+                    format!("`params` cannot be read: {problem}"),
+                );
+            }
+        };
+        let text = |fields: &Fields, name: &str| {
+            fields
+                .get(name)
+                .and_then(|raw| serde_json::from_str::<String>(raw.get()).ok())
+                .unwrap_or_default()
+        };
+        let found = match method {
+            "tools/call" => self.named(Kind::Tools, &mut fields),
+            "prompts/get" => self.named(Kind::Prompts, &mut fields),
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
+                self.of_resource(&text(&fields, "uri"))
+            }
+            "completion/complete" => self.completed(&mut fields),
+            "tasks/get" | "tasks/result" | "tasks/cancel" => {
+                let task = text(&fields, "taskId");
+                let server = self.tables.server_of_task(&task).map(str::to_owned);
+                server.ok_or_else(|| NoServerError::NoTask(clipped(&task)))
+            }
+            _ => {
+                let text = format!("`{}` is not available through IronCurtain", clipped(method));
+                return Destination::Nowhere(ErrorCode::METHOD_NOT_FOUND, text);
+            }
+        };
+        match found {
+            Ok(server) => Destination::Server(server, fields),
+            Err(why) if method.starts_with("resources/") => {
+                Destination::Nowhere(ErrorCode::RESOURCE_NOT_FOUND, why.to_string())
+            }
+            Err(why) => Destination::Nowhere(ErrorCode::INVALID_PARAMS, why.to_string()),
+        }
+    }
+
+    /// The server of a tool or a prompt, whose own name for it is put into the parameters.
+    fn named(&self, kind: Kind, fields: &mut Fields) -> Result<String, NoServerError> {
+        let name: String =
+            fields.get("name").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        if let Some((server, own)) = self.catalogue.owner(kind, &name) {
+            let own =
+                to_raw_value(own).map_err(|problem| NoServerError::Unreadable("params.name", problem))?;
+            fields.set("name", own);
+            return Ok(server.clone());
+        }
+        let (what, list) = (if kind == Kind::Tools { "tool" } else { "prompt" }, kind.method());
+        let Some((server, leg)) = self.legs.iter().find(|(server, _)| may_be_of(&name, server)) else {
+            return Err(NoServerError::Unknown { what, name: clipped(&name), list });
+        };
+        let server = server.clone();
+        Err(match &leg.phase {
+            Phase::Up => NoServerError::NotThere { what, name: clipped(&name), server, list },
+            Phase::Coming => NoServerError::Coming(server),
+            Phase::Missing(why) => NoServerError::Missing { server, why: why.clone() },
+            Phase::Ended => NoServerError::Ended(server),
+        })
+    }
+
+    fn of_resource(&self, uri: &str) -> Result<String, NoServerError> {
+        let server = self.catalogue.server_of(uri).map(str::to_owned);
+        server.ok_or_else(|| NoServerError::NoResource(clipped(uri)))
+    }
+
+    /// The server of what is to be completed, with its own name for it.
+    fn completed(&self, fields: &mut Fields) -> Result<String, NoServerError> {
+        let unreadable = |problem| NoServerError::Unreadable("params.ref", problem);
+        let of = fields.get("ref").ok_or(NoServerError::NoRef)?;
+        let mut of: Fields = serde_json::from_str(of.get()).map_err(unreadable)?;
+        if let Some(uri) = of.get("uri").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok()) {
+            return self.of_resource(&uri);
+        }
+        let server = self.named(Kind::Prompts, &mut of)?;
+        fields.set("ref", to_raw_value(&of).map_err(unreadable)?);
+        Ok(server)
+    }
+}
+
+/// The name of a tool or a prompt in a request.
+fn name_in(method: &str, params: Option<&RawValue>) -> Option<String> {
+    let fields: Fields = serde_json::from_str(params?.get()).ok()?;
+    let fields = match method {
+        "tools/call" | "prompts/get" => fields,
+        "completion/complete" => serde_json::from_str(fields.get("ref")?.get()).ok()?,
+        _ => return None,
+    };
+    serde_json::from_str(fields.get("name")?.get()).ok()
+}
+
+/// A name as it is repeated in a sentence.
+pub(super) fn clipped(name: &str) -> String {
+    visible::head(&visible::line(name), LONGEST_NAME)
+}

@@ -1,0 +1,279 @@
+//! Whose request, token or task an id of one side is at the other.
+//!
+//! - The client's ids are unique, and go to servers as they are. Ids of servers are not, and are exchanged for ours.
+//! - INVARIANT: a server can neither answer, nor report on, nor take back what another one was asked.
+
+use super::lists::{Kind, Listed};
+use crate::wire::{Fields, Id};
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::HashMap;
+
+/// The number of tasks whose server is remembered.
+const MOST_TASKS: usize = 10_000;
+
+/// A request of the client that a server has.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) leg: u64,
+    pub(super) calls_tool: bool,
+    pub(super) makes_task: bool,
+    token: Option<String>,
+}
+
+/// A request of ours.
+#[derive(Debug)]
+pub(super) enum Own {
+    Greeting,
+    List(Kind, Box<Listed>),
+    Level,
+}
+
+/// A request of a server that the client has.
+#[derive(Debug)]
+struct OfServer {
+    leg: u64,
+    id: Id,
+    token: Option<String>,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Tables {
+    /// Begins every id of ours: no answer to an earlier process is taken for one to this one.
+    prefix: String,
+    last: u64,
+    asked: HashMap<Id, Asked>,
+    own: HashMap<Id, (u64, Own)>,
+    of_servers: HashMap<Id, OfServer>,
+    /// The client's tokens, and who may report by them.
+    tokens: HashMap<String, u64>,
+    /// Ours that stand for tokens of servers.
+    server_tokens: HashMap<String, (u64, Box<RawValue>)>,
+    /// The server of each task.
+    tasks: HashMap<String, String>,
+}
+
+impl Tables {
+    /// Empty tables, whose ids begin with this.
+    pub(super) fn new(prefix: String, tasks: HashMap<String, String>) -> Self {
+        Self {
+            prefix,
+            last: 0,
+            asked: HashMap::new(),
+            own: HashMap::new(),
+            of_servers: HashMap::new(),
+            tokens: HashMap::new(),
+            server_tokens: HashMap::new(),
+            tasks,
+        }
+    }
+
+    fn name(&mut self) -> String {
+        self.last += 1;
+        format!("\"{}-{}\"", self.prefix, self.last)
+    }
+
+    fn id(&mut self) -> Option<Id> {
+        let name = RawValue::from_string(self.name()).ok()?;
+        Id::try_from(&*name).ok()
+    }
+
+    /// A request of the client goes to this leg.
+    pub(super) fn asks(&mut self, id: &Id, leg: u64, method: &str, params: &Fields) {
+        let token = token(params).map(|token| token.get().to_owned());
+        if let Some(token) = &token {
+            self.tokens.insert(token.clone(), leg);
+        }
+        let calls_tool = method == "tools/call";
+        let makes_task = calls_tool && params.get("task").is_some();
+        self.asked.insert(id.clone(), Asked { leg, calls_tool, makes_task, token });
+    }
+
+    /// Returns `true` while a request of the client of this id is under way.
+    pub(super) fn is_asked(&self, id: &Id) -> bool {
+        self.asked.contains_key(id)
+    }
+
+    /// Returns `true` while any is.
+    pub(super) fn is_any_asked(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// The client's request of this id is over, by this leg's word or the client's. What it has begun may still be reported on.
+    pub(super) fn finished(&mut self, id: &Id, by: Option<u64>) -> Option<Asked> {
+        self.asked.get(id).filter(|asked| by.is_none_or(|leg| asked.leg == leg))?;
+        let asked = self.asked.remove(id)?;
+        if let Some(token) = asked.token.as_ref().filter(|_| !asked.makes_task) {
+            self.tokens.remove(token);
+        }
+        Some(asked)
+    }
+
+    /// A request of ours to this leg; its id.
+    pub(super) fn asks_itself(&mut self, leg: u64, own: Own) -> Option<Id> {
+        let id = self.id()?;
+        self.own.insert(id.clone(), (leg, own));
+        Some(id)
+    }
+
+    /// The request of ours that this leg answers.
+    pub(super) fn answers_us(&mut self, leg: u64, id: &Id) -> Option<Own> {
+        self.own.get(id).filter(|(of, _)| *of == leg)?;
+        self.own.remove(id).map(|(_, own)| own)
+    }
+
+    /// A request of a server: its id for the client, with its token exchanged in the parameters.
+    pub(super) fn server_asks(&mut self, leg: u64, id: Id, params: &mut Fields) -> Option<Id> {
+        let ours = self.id()?;
+        let token = match token(params) {
+            None => None,
+            Some(old) => {
+                let new = self.name();
+                let raw = RawValue::from_string(new.clone()).ok()?;
+                let mut meta: Fields = serde_json::from_str(params.get("_meta")?.get()).ok()?;
+                meta.set("progressToken", raw);
+                params.set("_meta", to_raw_value(&meta).ok()?);
+                self.server_tokens.insert(new.clone(), (leg, old));
+                Some(new)
+            }
+        };
+        self.of_servers.insert(ours.clone(), OfServer { leg, id, token });
+        Some(ours)
+    }
+
+    /// The leg that the client answers, and the id there.
+    pub(super) fn answers_server(&mut self, id: &Id) -> Option<(u64, Id)> {
+        let OfServer { leg, id, token } = self.of_servers.remove(id)?;
+        token.map(|token| self.server_tokens.remove(&token));
+        Some((leg, id))
+    }
+
+    /// Our id for a request that a server takes back.
+    pub(super) fn server_takes_back(&mut self, leg: u64, id: &Id) -> Option<Id> {
+        let ours = self.of_servers.iter().find(|(_, of)| of.leg == leg && of.id == *id)?.0.clone();
+        self.answers_server(&ours);
+        Some(ours)
+    }
+
+    /// The leg of the client's request of this id.
+    pub(super) fn leg_of(&self, id: &Id) -> Option<u64> {
+        self.asked.get(id).map(|asked| asked.leg)
+    }
+
+    /// Returns `true` if this leg may report by this token of the client.
+    pub(super) fn may_report(&self, leg: u64, token: &RawValue) -> bool {
+        self.tokens.get(token.get()) == Some(&leg)
+    }
+
+    /// The leg that a token of ours stands for one of, and that.
+    pub(super) fn reported(&self, token: &RawValue) -> Option<(u64, Box<RawValue>)> {
+        self.server_tokens.get(token.get()).cloned()
+    }
+
+    /// A server has made a task; `false` where another one has one of that name.
+    pub(super) fn makes_task(&mut self, task: String, server: &str) -> bool {
+        if self.tasks.len() >= MOST_TASKS && !self.tasks.contains_key(&task) {
+            return false;
+        }
+        self.tasks.entry(task).or_insert_with(|| server.to_owned()) == server
+    }
+
+    /// The server of a task.
+    pub(super) fn server_of_task(&self, task: &str) -> Option<&str> {
+        self.tasks.get(task).map(String::as_str)
+    }
+
+    /// The tasks and their servers.
+    pub(super) fn tasks(&self) -> &HashMap<String, String> {
+        &self.tasks
+    }
+
+    /// A leg is gone: the client's requests that it had, and our ids of what it had asked.
+    pub(super) fn gone(&mut self, leg: u64) -> (Vec<Id>, Vec<Id>) {
+        let asked: Vec<Id> =
+            self.asked.iter().filter(|(_, asked)| asked.leg == leg).map(|(id, _)| id.clone()).collect();
+        for id in &asked {
+            self.finished(id, None);
+        }
+        let of_server: Vec<Id> =
+            self.of_servers.iter().filter(|(_, of)| of.leg == leg).map(|(id, _)| id.clone()).collect();
+        for id in &of_server {
+            self.answers_server(id);
+        }
+        self.own.retain(|_, (of, _)| *of != leg);
+        self.tokens.retain(|_, of| *of != leg);
+        (asked, of_server)
+    }
+}
+
+/// The token by which whoever asks wants to hear of progress.
+fn token(params: &Fields) -> Option<Box<RawValue>> {
+    let meta: Fields = serde_json::from_str(params.get("_meta")?.get()).ok()?;
+    meta.get("progressToken").map(ToOwned::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(text: &str) -> Fields {
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    fn tables() -> Tables {
+        Tables::new("p".into(), HashMap::new())
+    }
+
+    #[test]
+    fn only_the_server_that_was_asked_answers_and_reports() {
+        let mut tables = tables();
+        let id = Id::from(7);
+        tables.asks(&id, 1, "tools/call", &fields(r#"{"_meta":{"progressToken":"t"}}"#));
+        assert!(tables.may_report(1, &raw("\"t\"")) && !tables.may_report(2, &raw("\"t\"")));
+        assert!(tables.finished(&id, Some(2)).is_none() && tables.is_asked(&id));
+        assert!(tables.finished(&id, Some(1)).is_some_and(|asked| asked.calls_tool && !asked.makes_task));
+        assert!(!tables.may_report(1, &raw("\"t\"")) && !tables.is_any_asked());
+    }
+
+    #[test]
+    fn two_servers_may_ask_by_the_same_id_and_the_same_token() {
+        let mut tables = tables();
+        let mut ask = |leg| {
+            let mut params = fields(r#"{"_meta":{"progressToken":1},"message":"m"}"#);
+            let id = tables.server_asks(leg, Id::from(1), &mut params).unwrap();
+            (id, token(&params).unwrap())
+        };
+        let ((one, token_one), (two, token_two)) = (ask(1), ask(2));
+        assert!(one != two && token_one.get() != token_two.get());
+        let (leg, token) = tables.reported(&token_two).unwrap();
+        assert_eq!((leg, token.get()), (2, "1"));
+        assert_eq!(tables.server_takes_back(1, &Id::from(1)), Some(one.clone()));
+        assert_eq!(tables.answers_server(&one), None);
+        assert_eq!(tables.answers_server(&two), Some((2, Id::from(1))));
+        assert!(tables.reported(&token_two).is_none() && tables.server_tokens.is_empty());
+    }
+
+    #[test]
+    fn a_task_is_of_the_server_that_made_it_first() {
+        let mut tables = tables();
+        assert!(tables.makes_task("t".into(), "a") && tables.makes_task("t".into(), "a"));
+        assert!(!tables.makes_task("t".into(), "b"));
+        assert_eq!((tables.server_of_task("t"), tables.server_of_task("u")), (Some("a"), None));
+    }
+
+    #[test]
+    fn with_a_server_everything_that_is_open_there_goes() {
+        let mut tables = tables();
+        tables.asks(&Id::from(1), 1, "tools/call", &fields("{}"));
+        tables.asks(&Id::from(2), 2, "tools/call", &fields("{}"));
+        let ours = tables.server_asks(1, Id::from(9), &mut fields("{}")).unwrap();
+        let own = tables.asks_itself(1, Own::Level).unwrap();
+        assert!(tables.answers_us(2, &own).is_none());
+        assert_eq!(tables.gone(1), (vec![Id::from(1)], vec![ours]));
+        assert!(tables.answers_us(1, &own).is_none() && tables.is_asked(&Id::from(2)));
+    }
+}

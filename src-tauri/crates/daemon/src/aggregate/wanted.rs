@@ -1,0 +1,28 @@
+//! The servers behind an entry: all that are enabled, or those of a profile.
+
+use crate::config::Server as ServerConfig;
+use crate::reload::SessionSettings;
+use std::collections::BTreeMap;
+
+/// The servers by name, as they are configured now. A profile that is gone has none.
+pub(super) fn wanted(now: &SessionSettings, profile: Option<&str>) -> BTreeMap<String, ServerConfig> {
+    let profile = profile.map(|name| now.config.profiles.get(name));
+    let is_wanted = |name: &str| match profile {
+        None => true,
+        Some(servers) => servers.is_some_and(|servers| servers.contains(name)),
+    };
+    let servers = now.servers.iter().filter(|server| is_wanted(&server.name));
+    servers.map(|server| (server.name.clone(), server.clone())).collect()
+}
+
+/// Why there is no such profile, in a sentence for a person.
+pub(crate) fn unknown_profile(now: &SessionSettings, name: &str) -> Option<String> {
+    if now.config.profiles.contains_key(name) {
+        return None;
+    }
+    let there: Vec<String> = now.config.profiles.keys().map(|name| format!("`{name}`")).collect();
+    let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+    Some(format!(
+        "no profile is named `{name}`; there is {there}: write one of these after `--profile`, or add `{name}` to `profiles` in `config.json`"
+    ))
+}

@@ -1,0 +1,119 @@
+//! The way in of one conversation, which is held over pipes or in memory.
+//!
+//! - Who hands over a line in memory hands its share of the memory over with it, so that no line has two.
+
+use super::memory::{Allowance, Share};
+use super::{Input, Line, Lines};
+use std::io;
+use tokio::sync::mpsc;
+
+/// A line without its line feed, and its share of the memory.
+pub type HandedLine = (Vec<u8>, Option<Share>);
+
+/// The lines of one side.
+#[derive(Debug)]
+pub enum Inlet {
+    /// They are read.
+    Stream(Input),
+    /// They are handed over.
+    Memory(mpsc::UnboundedReceiver<HandedLine>),
+}
+
+/// A reader of the lines of one side.
+#[derive(Debug)]
+pub enum Listening {
+    /// They are read.
+    Stream(Box<Lines<Input>>),
+    /// They are handed over.
+    Memory(mpsc::UnboundedReceiver<HandedLine>),
+}
+
+impl Inlet {
+    /// Reads lines of at most `bound` bytes within an allowance, of which the first begins with `unread`. What is handed over
+    /// has its share already.
+    #[must_use]
+    pub fn lines(self, allowance: Allowance, bound: usize, unread: Vec<u8>) -> Listening {
+        match self {
+            Self::Stream(input) => {
+                Listening::Stream(Box::new(Lines::within(allowance, input, bound).after(unread)))
+            }
+            Self::Memory(lines) => Listening::Memory(lines),
+        }
+    }
+}
+
+impl Listening {
+    /// The next line; `None` at the end. Giving up the wait for it loses nothing.
+    ///
+    /// # Errors
+    /// The stream's error.
+    pub async fn next(&mut self) -> io::Result<Option<Line>> {
+        match self {
+            Self::Memory(lines) => Ok(lines.recv().await.map(|(line, share)| Line::Whole(line, share))),
+            Self::Stream(lines) => lines.next().await,
+        }
+    }
+
+    /// Returns `true` if lines are handed over, whole: whoever hands them over says when there are no more.
+    #[must_use]
+    pub fn is_handed_over(&self) -> bool {
+        matches!(self, Self::Memory(_))
+    }
+
+    /// The bytes that were read and are of no line yet; nothing where they were passed over.
+    #[must_use]
+    pub fn rest(self) -> Option<Vec<u8>> {
+        match self {
+            Self::Stream(lines) => lines.rest(),
+            Self::Memory(_) => Some(Vec::new()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{
+        Incoming, Memory, Outbox, Outgoing, Outlet, Response, error_line, notification_line, request_parts,
+        response_parts,
+    };
+    use super::*;
+    use serde_json::value::RawValue;
+
+    #[tokio::test]
+    async fn a_line_that_is_handed_over_brings_its_share() {
+        let (hand, lines) = mpsc::unbounded_channel();
+        let allowance = Memory::new(64, 1).allowance(1);
+        let mut lines = Inlet::Memory(lines).lines(allowance.clone(), 10, Vec::new());
+        let share = allowance.take(1000).await.unwrap();
+        hand.send((b"ping".to_vec(), Some(share))).unwrap();
+        drop(hand);
+        let Some(Line::Whole(line, Some(share))) = lines.next().await.unwrap() else { panic!() };
+        assert!(line == b"ping" && share.bytes() == 1000);
+        assert!(lines.next().await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn lines_that_are_handed_over_are_the_messages_that_were_sent_before_and_after_the_way_is_open() {
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
+        let (outbox, (lines, mut handed)) = (Outbox::unopened(), mpsc::unbounded_channel());
+        outbox.send(response_parts(&7.into(), Response::Result(raw(r#"{"a":1}"#))));
+        outbox.open_to(Outlet::Memory(lines));
+        outbox.send(response_parts(&8.into(), Response::Error(raw(r#"{"code":1}"#))));
+        outbox.send(request_parts(&9.into(), "elicitation/create", Some(raw("{\"m\":\n2}"))));
+        outbox.send(Outgoing::line(notification_line("notifications/message", Some(&raw("{}")))));
+        outbox.send(Outgoing::line(error_line(None, -32700, "no")));
+        let mut next = async || Incoming::of_line(handed.recv().await.unwrap());
+        let Ok((Incoming::Response { id, response: Response::Result(result) }, _)) = next().await else {
+            panic!()
+        };
+        assert_eq!((id.as_json(), result.get()), ("7", r#"{"a":1}"#));
+        assert!(matches!(next().await, Ok((Incoming::Response { response: Response::Error(_), .. }, _))));
+        let Ok((Incoming::Request { method, params, .. }, _)) = next().await else { panic!() };
+        assert_eq!((method.as_str(), params.unwrap().get()), ("elicitation/create", "{\"m\": 2}"));
+        assert!(matches!(next().await, Ok((Incoming::Notification { .. }, _))));
+        assert!(next().await.is_err());
+        drop(handed);
+        outbox.send(Outgoing::line(b"x\n".to_vec()));
+        outbox.closed().await;
+    }
+}
