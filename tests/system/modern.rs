@@ -230,7 +230,8 @@ fn a_client_with_a_handshake_is_asked_what_a_server_without_one_requires() {
     assert_eq!(answer[1]["n"], json!({ "action": "accept", "content": { "a": 1 } }));
     assert_eq!((&answer[0], &answer[3], &answer[4]), (&json!("s1"), &json!(4), &json!("test-client")));
     let refused = client.plain("slow");
-    refused.refused("`sampling/createMessage` is not available to this client");
+    refused.refused("DENIED: the user denied it");
+    assert!(world.person.asked().iter().any(|question| question.rule == "sampling"));
     let endless = client.call("echo", json!({ "n": 1, "text": "" }));
     endless.refused("it asked 16 times in one call");
     assert!(client.plain("now_unknown").is_error);
