@@ -68,9 +68,24 @@ pub(crate) fn open(app: &AppHandle) {
         .inner_size(1000.0, 700.0)
         .min_inner_size(640.0, 480.0)
         .build();
-    if let Err(error) = built {
+    // The engine does not follow the size of the person's text by itself.
+    if let Err(error) = built.and_then(|window| window.set_zoom(text_scale())) {
         tracing::error!(%error, "the window could not be opened");
     }
+}
+
+/// The size of the person's text, as the desktop's settings have it.
+#[cfg(target_os = "linux")]
+fn text_scale() -> f64 {
+    use gtk::prelude::ObjectExt;
+    let dpi = gtk::Settings::default().map_or(0, |settings| settings.property::<i32>("gtk-xft-dpi"));
+    // In 1024ths of a dot; where nothing is set it is -1.
+    if dpi <= 0 { 1.0 } else { (f64::from(dpi) / 1024.0 / 96.0).clamp(1.0, 3.0) }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn text_scale() -> f64 {
+    1.0
 }
 
 /// Tells the page that something changed, if it is open.

@@ -258,3 +258,77 @@ fn details(entry: &Entry) -> Vec<(String, String)> {
     let visible = |text: String| visible::lines(&visible::head(&text, LONGEST_DETAIL));
     told.into_iter().map(|(name, value)| (name.to_owned(), visible(value))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_audit::{CallResult, DecidedBy, EscalationResult, PolicyDecision};
+
+    fn entry(seq: u64, event: Event, request: &str) -> Entry {
+        let mut entry = Entry::new(event, format!("entry {seq}"));
+        (entry.seq, entry.timestamp) = (seq, seq * 1000);
+        (entry.session, entry.request_id) = (Some("s".into()), Some(request.into()));
+        entry
+    }
+
+    #[test]
+    fn a_call_is_one_row_with_its_decision_and_its_end() {
+        let mut question = entry(1, Event::Question, "a");
+        question.policy_decision = Some(PolicyDecision::deny(DecidedBy::Rule, "ask", "outside"));
+        let mut answer = entry(2, Event::Answer, "a");
+        answer.escalation_result = Some(EscalationResult::Approved);
+        let mut decision = entry(4, Event::Decision, "a");
+        decision.policy_decision = Some(PolicyDecision::allow(DecidedBy::Answer, "ask", "approved"));
+        let mut end = entry(6, Event::Outcome, "a");
+        end.result = Some(CallResult::Ok);
+        let other = entry(5, Event::Server, "b");
+        let calls = together(vec![end, other, decision, answer, question]);
+        assert_eq!(calls.len(), 2, "{calls:?}");
+        let call = calls.iter().find(|call| call.seq == 1).expect("the row of its first entry");
+        assert_eq!(
+            (call.summary.as_str(), call.decision.as_deref()),
+            ("Allowed by your answer", Some("allow"))
+        );
+        assert_eq!((call.outcome.as_deref(), call.time_ms), (Some("Done"), 4000));
+        assert!(call.details.iter().any(|(name, value)| name == "Your answer" && value == "approved"));
+        assert_eq!(
+            calls.iter().find(|call| call.seq == 5).map(|call| call.summary.as_str()),
+            Some("Entry 5")
+        );
+    }
+
+    #[test]
+    fn a_page_has_no_more_than_it_may_and_says_that_there_is_more() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let lines: String = (1..=25)
+            .map(|seq| {
+                serde_json::to_string(&entry(seq, Event::Server, &seq.to_string())).expect("text") + "\n"
+            })
+            .collect();
+        std::fs::write(dir.path().join("audit.jsonl"), lines).expect("a log");
+        let shown = |skip, most| {
+            let page = page(dir.path(), &Filter::default(), skip, most).expect("a page");
+            (page.calls.iter().map(|call| call.seq).collect::<Vec<_>>(), page.more)
+        };
+        assert_eq!(shown(0, 3), (vec![25, 24, 23], true));
+        assert_eq!(shown(22, 3), (vec![3, 2, 1], false));
+        assert_eq!(shown(24, 3), (vec![1], false));
+    }
+
+    #[test]
+    fn home_may_be_written_short_in_a_folder_that_is_looked_for() {
+        let wanted = WantedCalls {
+            text: "  ".into(),
+            decision: "deny".into(),
+            server: String::new(),
+            path: "~/Documents".into(),
+            days: 0,
+        };
+        let filter = filter(&wanted, Path::new("/home/ada"));
+        assert_eq!(
+            (filter.path.as_deref(), filter.text, filter.since_ms),
+            (Some("/home/ada/Documents"), None, None)
+        );
+        assert_eq!(filter.decision, Some(Status::Deny));
+    }
+}
