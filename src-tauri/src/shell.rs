@@ -19,7 +19,7 @@ const ENDING: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::fro
 /// A change after a quiet time is shown this soon.
 const SETTLE: Duration = Duration::from_millis(30);
 /// Changes that come faster than this are shown together: nobody reads faster, and drawing costs.
-const PACE: Duration = Duration::from_millis(350);
+const PACE: Duration = Duration::from_millis(700);
 
 /// Why the app could not run.
 #[derive(Debug, thiserror::Error)]

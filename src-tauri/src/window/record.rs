@@ -300,11 +300,12 @@ mod tests {
     #[test]
     fn a_page_has_no_more_than_it_may_and_says_that_there_is_more() {
         let dir = tempfile::tempdir().expect("a folder");
-        let lines: String = (1..=25)
-            .map(|seq| {
-                serde_json::to_string(&entry(seq, Event::Server, &seq.to_string())).expect("text") + "\n"
-            })
-            .collect();
+        let nth = |seq: u64| {
+            let mut entry = entry(seq, Event::Server, &seq.to_string());
+            entry.prev = (seq == 1).then(|| "0".repeat(64));
+            serde_json::to_string(&entry).expect("text") + "\n"
+        };
+        let lines: String = (1..=25).map(nth).collect();
         std::fs::write(dir.path().join("audit.jsonl"), lines).expect("a log");
         let shown = |skip, most| {
             let page = page(dir.path(), &Filter::default(), skip, most).expect("a page");
