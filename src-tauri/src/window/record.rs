@@ -298,25 +298,6 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_no_more_than_it_may_and_says_that_there_is_more() {
-        let dir = tempfile::tempdir().expect("a folder");
-        let nth = |seq: u64| {
-            let mut entry = entry(seq, Event::Server, &seq.to_string());
-            entry.prev = (seq == 1).then(|| "0".repeat(64));
-            serde_json::to_string(&entry).expect("text") + "\n"
-        };
-        let lines: String = (1..=25).map(nth).collect();
-        std::fs::write(dir.path().join("audit.jsonl"), lines).expect("a log");
-        let shown = |skip, most| {
-            let page = page(dir.path(), &Filter::default(), skip, most).expect("a page");
-            (page.calls.iter().map(|call| call.seq).collect::<Vec<_>>(), page.more)
-        };
-        assert_eq!(shown(0, 3), (vec![25, 24, 23], true));
-        assert_eq!(shown(22, 3), (vec![3, 2, 1], false));
-        assert_eq!(shown(24, 3), (vec![1], false));
-    }
-
-    #[test]
     fn home_may_be_written_short_in_a_folder_that_is_looked_for() {
         let wanted = WantedCalls {
             text: "  ".into(),
