@@ -57,4 +57,5 @@ mod typed;
 mod unannotated;
 mod wire;
 mod work;
+mod workspace;
 mod world;

@@ -24,7 +24,9 @@ pub use grantable::{Grantable, RequestedAccess};
 pub use offers::{grants_of, offers, tilde};
 pub use principal::Principal;
 pub(crate) use principal::shown_client;
-pub use question::{CallQuestion, HOST_RULE, HostQuestion, SAMPLING_RULE, SamplingQuestion};
+pub use question::{
+    CallQuestion, HOST_RULE, HostQuestion, SAMPLING_RULE, SamplingQuestion, WorkspaceQuestion,
+};
 pub(crate) use terminal::pieces;
 pub use terminal::{NobodyToAsk, Terminal};
 pub use words::size;

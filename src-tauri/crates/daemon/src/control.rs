@@ -109,7 +109,9 @@ fn status(state: &DaemonState) -> StatusView {
 fn grants(state: &DaemonState) -> Vec<GrantView> {
     let (standing, ending) = (state.services.grants.listed(), state.services.grants.ending());
     let once: Vec<_> = state.live().iter().flat_map(|session| session.allowed_once()).collect();
-    view::grants(standing.iter().chain(&once), &ending, &state.services.snapshot().home)
+    let mut all = view::grants(standing.iter().chain(&once), &ending, &state.services.snapshot().home);
+    all.extend(state.services.workspaces.declined().iter().map(view::declined));
+    all
 }
 
 fn end_session(state: &DaemonState, id: &str) -> Reply {

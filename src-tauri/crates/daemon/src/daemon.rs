@@ -27,6 +27,7 @@ use crate::services::Services;
 use crate::session_log::SessionLogs;
 use crate::shutdown::Shutdown;
 use crate::wire::{KnownEras, Memory};
+use crate::workspaces::Workspaces;
 use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, Keeping, Unfinished};
 use ironcurtain_protocol::{Reply, Request};
 use std::io;
@@ -130,6 +131,8 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         clock: Clock::of_machine().map_err(StoreError::Clock)?,
     })?;
     first.check_places(&options.home, &grants.now())?;
+    let file = options.home.state.join("workspaces.json");
+    let workspaces = Workspaces::open(file.clone()).map_err(|source| HomeError::Io { path: file, source })?;
     sweep(&options.home.srt())?;
     let machine = MachineOptions {
         backend: first.config().sandbox_backend,
@@ -177,6 +180,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         grants,
         broker: Broker::new(consent),
         health,
+        workspaces,
         metrics: Metrics::default(),
         autostart,
         logs: SessionLogs::start().map_err(StartError::Thread)?,

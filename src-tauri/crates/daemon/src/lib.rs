@@ -38,6 +38,7 @@ mod session_log;
 mod shutdown;
 mod view;
 pub mod wire;
+mod workspaces;
 
 pub use config::{
     AutostartSettings, Config, ConfigError, FileView, FilesystemSettings, GitConfigSettings, LimitSettings,

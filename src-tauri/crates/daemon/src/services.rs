@@ -15,6 +15,7 @@ use crate::reload::{SessionSettings, Writable};
 use crate::session_log::SessionLogs;
 use crate::shutdown::Shutdown;
 use crate::wire::{KnownEras, Memory};
+use crate::workspaces::Workspaces;
 use ironcurtain_audit::Audit;
 use std::path::Path;
 use std::sync::Arc;
@@ -43,6 +44,8 @@ pub struct Services {
     pub machine: Machine,
     /// The troubles of the moment.
     pub health: Health,
+    /// Projects that the person does not want agents to work in.
+    pub(crate) workspaces: Workspaces,
     /// Figures of what happens.
     pub(crate) metrics: Metrics,
     /// Who watches for files that run later.

@@ -26,6 +26,7 @@ mod sampling;
 mod serve;
 mod tasks;
 mod tool_call;
+mod workspace;
 
 use crate::config::Server as ServerConfig;
 use crate::consent::{Principal, shown_client, visible};

@@ -9,6 +9,7 @@ use crate::clock::{millis, now_ms};
 use crate::consent::{Lifetime, visible};
 use crate::grants::{Ending, Files, Granted, StandingGrant};
 use crate::server::still_there;
+use crate::workspaces::Declined;
 use chrono::DateTime;
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, EscalationResult, Event, PolicyDecision, Status};
 use ironcurtain_paths::{CanonicalPath, Resolver};
@@ -36,6 +37,28 @@ pub(crate) fn grants<'a>(
         Some(GrantView { ending: Some(words), ..grant(ending.grant.as_ref()?, &resolver) })
     });
     holding.chain(ending).collect()
+}
+
+/// A no to a project, listed where it can be taken back.
+pub(crate) fn declined(no: &Declined) -> GrantView {
+    GrantView {
+        id: no.id.clone(),
+        client: name(&no.client_name),
+        server: name(&no.server),
+        session: None,
+        path: visible::path(&no.folder),
+        kind: "declined".to_owned(),
+        access: Vec::new(),
+        lifetime: "until you take the no back".to_owned(),
+        expires_ms: None,
+        created_ms: no.at_ms,
+        last_used_ms: None,
+        uses: 0,
+        provenance: "proposed workspace".to_owned(),
+        suspended: None,
+        ending: None,
+        unused_days: None,
+    }
 }
 
 /// The days for which a grant without an end was not used, once they are many.

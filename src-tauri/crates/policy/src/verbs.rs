@@ -19,6 +19,8 @@ pub enum Verb {
     Reach,
     /// Has the agent's model answer.
     AskModel,
+    /// Reads and writes there for as long as it works.
+    WorkIn,
     /// Makes something that was not there.
     Create,
     /// Writes it.
@@ -94,6 +96,7 @@ impl Verb {
             Self::Fetch => "fetch",
             Self::Reach => "reach",
             Self::AskModel => "ask its model for",
+            Self::WorkIn => "work in",
             Self::Create => "create",
             Self::Write => "write",
             Self::Change => "change",

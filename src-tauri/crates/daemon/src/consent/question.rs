@@ -6,8 +6,10 @@
 mod call;
 mod host;
 mod sampling;
+mod workspace;
 
 pub use call::CallQuestion;
 pub(super) use host::standing as host_offer;
 pub use host::{HostQuestion, RULE as HOST_RULE};
 pub use sampling::{RULE as SAMPLING_RULE, SamplingQuestion};
+pub use workspace::WorkspaceQuestion;

@@ -8,6 +8,7 @@ use crate::daemon_state::DaemonState;
 use crate::grants::{Ended, Ending, Fate, StandingGrant, Stored, TakenBack, Why};
 use crate::session::Session;
 use crate::view::time_of_day;
+use crate::workspaces::Declined;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_protocol::{ErrorCode, Reply};
 use std::sync::Arc;
@@ -28,6 +29,11 @@ pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
             return once(state, grant, restarted.then(|| session.id.clone()).into_iter().collect()).await;
         }
     }
+    match state.services.workspaces.take_back(id) {
+        Ok(Some(no)) => return asked_again(state, no).await,
+        Ok(None) => {}
+        Err(problem) => return failed(ErrorCode::Storage, format!("the no is not taken back: {problem}")),
+    }
     match state.services.grants.fate(id).await {
         Ok(Fate::Ending(ending)) => failed(ErrorCode::Storage, still_ending(&ending)),
         Ok(Fate::Ended(ended)) => failed(ErrorCode::NotFound, has_ended(id, ended)),
@@ -36,6 +42,20 @@ pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
             ErrorCode::Storage,
             format!("no grant `{id}` holds; whether it ever did is not known: {problem}"),
         ),
+    }
+}
+
+/// Puts on record that the person may be asked about a project again.
+async fn asked_again(state: &DaemonState, no: Declined) -> Reply {
+    let mut entry = Entry::new(Event::Revoked, "a no to a project was taken back; it is proposed again");
+    (entry.grant_id, entry.client, entry.server_name) =
+        (Some(no.id.clone()), Some(no.client_name), Some(no.server));
+    entry.paths = vec![no.folder];
+    let recorded = state.services.audit.record(entry).await;
+    state.services.changed();
+    match recorded {
+        Ok(_) => Reply::Revoked { grant: no.id, restarted: Vec::new(), unstored: None },
+        Err(problem) => failed(ErrorCode::Storage, format!("the no is taken back, but {problem}")),
     }
 }
 

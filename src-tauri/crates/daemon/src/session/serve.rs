@@ -3,7 +3,7 @@
 use super::client::ReadEnd;
 use super::in_flight::InFlight;
 use super::modern::{ClientEra, ClientLines};
-use super::{Session, client, echo, sampling};
+use super::{Session, client, echo, sampling, workspace};
 use crate::listener::{ClientStdio, attend};
 use crate::server::SamplingRequest;
 use crate::wire::Id;
@@ -55,6 +55,7 @@ impl Opened {
     pub async fn serve(self, stdio: ClientStdio, attached: Attached) {
         let Self { session, notes, sampling, unread, era } = self;
         tokio::spawn(sampling::serve(session.clone(), sampling));
+        tokio::spawn(workspace::propose(session.clone()));
         session.to_client.open_to(stdio.output);
         let can_move = !matches!(attached, Attached::Copying);
         let hung_up = async {

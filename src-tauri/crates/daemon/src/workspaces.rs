@@ -1,0 +1,118 @@
+//! Workspaces that the person does not want an agent to work in: a no to a proposal holds until it is taken back.
+
+use crate::atomic_file;
+use crate::clock::{now_ms, random_name};
+use ironcurtain_paths::bounded_read;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The most that are remembered; then the oldest is forgotten, and would be asked about again.
+const MOST: usize = 1000;
+
+/// A no to an agent's work in a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Declined {
+    /// Names it.
+    pub(crate) id: String,
+    /// The client's executable.
+    pub(crate) client: String,
+    /// The client's name, for people.
+    pub(crate) client_name: String,
+    pub(crate) server: String,
+    pub(crate) folder: String,
+    pub(crate) at_ms: u64,
+}
+
+/// All of them, and the file that they are in.
+#[derive(Debug, Clone)]
+pub(crate) struct Workspaces(Arc<Kept>);
+
+#[derive(Debug)]
+struct Kept {
+    file: PathBuf,
+    declined: Mutex<Vec<Declined>>,
+}
+
+impl Workspaces {
+    /// Reads the file; without one there are none. One that is not understood is written anew: what it said is asked again.
+    pub(crate) fn open(file: PathBuf) -> io::Result<Self> {
+        let text = bounded_read::text(&file)?;
+        let declined = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        Ok(Self(Arc::new(Kept { file, declined: Mutex::new(declined) })))
+    }
+
+    /// All of them.
+    pub(crate) fn declined(&self) -> Vec<Declined> {
+        self.all().clone()
+    }
+
+    /// Returns `true` if the person has said no to this client's work with this server in this folder.
+    pub(crate) fn is_declined(&self, client: &str, server: &str, folder: &str) -> bool {
+        self.all().iter().any(|no| (&*no.client, &*no.server, &*no.folder) == (client, server, folder))
+    }
+
+    /// Remembers a no.
+    pub(crate) fn decline(
+        &self,
+        (client, client_name): (&str, &str),
+        server: &str,
+        folder: &str,
+    ) -> io::Result<()> {
+        if self.is_declined(client, server, folder) {
+            return Ok(());
+        }
+        let id = random_name()?;
+        let [client, client_name, server, folder] = [client, client_name, server, folder].map(str::to_owned);
+        let mut all = self.all();
+        all.push(Declined { id, client, client_name, server, folder, at_ms: now_ms() });
+        if all.len() > MOST {
+            all.remove(0);
+        }
+        self.write(&all)
+    }
+
+    /// Takes a no back: it is asked again.
+    pub(crate) fn take_back(&self, id: &str) -> io::Result<Option<Declined>> {
+        let mut all = self.all();
+        let Some(at) = all.iter().position(|no| no.id == id) else { return Ok(None) };
+        let taken = all.remove(at);
+        self.write(&all)?;
+        Ok(Some(taken))
+    }
+
+    fn write(&self, all: &[Declined]) -> io::Result<()> {
+        atomic_file::replace(&self.0.file, &serde_json::to_string(all)?)
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Declined>> {
+        self.0.declined.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_no_is_remembered_for_its_client_server_and_folder_until_it_is_taken_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Workspaces::open(dir.path().join("workspaces.json")).unwrap();
+        let workspaces = open();
+        workspaces.decline(("/bin/c", "c"), "files", "/home/u/app").unwrap();
+        workspaces.decline(("/bin/c", "c"), "files", "/home/u/app").unwrap();
+        let again = open();
+        assert!(again.is_declined("/bin/c", "files", "/home/u/app"));
+        for (client, server, folder) in [
+            ("/bin/d", "files", "/home/u/app"),
+            ("/bin/c", "git", "/home/u/app"),
+            ("/bin/c", "files", "/home/u"),
+        ] {
+            assert!(!again.is_declined(client, server, folder));
+        }
+        let [no] = again.declined().try_into().unwrap();
+        assert_eq!(again.take_back(&no.id).unwrap(), Some(no.clone()));
+        assert_eq!((again.take_back(&no.id).unwrap(), open().declined()), (None, vec![]));
+    }
+}
