@@ -113,14 +113,15 @@ fn direct(mode: &str, args: &[&str]) -> Value {
 }
 
 /// Sends a request as a client without a handshake does.
-fn begin(client: &mut Client, method: &str, mut params: Value) -> u64 {
+pub fn begin(client: &mut Client, method: &str, mut params: Value) -> u64 {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
     params["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({ "name": "modern", "version": "1" });
     client.begin(method, params)
 }
 
-fn request(client: &mut Client, method: &str, params: Value) -> Value {
+/// Sends a request as a client without a handshake does, and waits for its answer.
+pub fn request(client: &mut Client, method: &str, params: Value) -> Value {
     let id = begin(client, method, params);
     client.answer(id)
 }

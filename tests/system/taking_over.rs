@@ -3,6 +3,7 @@
 use crate::client::{BOUND, Client};
 use crate::consent::{Next, Person};
 use crate::hostile;
+use crate::modern;
 use crate::place::Place;
 use crate::world::{World, eventually, is_root, programs};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
@@ -83,6 +84,29 @@ fn a_call_that_does_not_end_in_time_is_answered_and_the_session_goes_on() {
     client.outcome(call).refused("moved to its app while this call was under way");
     client.plain("now").ok();
     drop(world);
+}
+
+#[test]
+fn a_client_without_a_handshake_goes_on_as_one_and_hears_that_its_subscriptions_ended() {
+    let place = Place::new(hostile::install);
+    let headless = Headless::start(&place);
+    let mut client = Client::start(&programs(), &place.ours(), "hostile");
+    let now = json!({ "name": "now", "arguments": {} });
+    let first = modern::request(&mut client, "tools/call", now.clone());
+    assert_eq!(first["result"]["resultType"], "complete", "{first}");
+    let wanted = json!({ "notifications": { "toolsListChanged": true } });
+    let listening = modern::begin(&mut client, "subscriptions/listen", wanted);
+    client.wait_for(|m| m["method"] == "notifications/subscriptions/acknowledged");
+    client.send_raw(b"{\"jsonrpc\":\"2.0\",\"id\":77,\"met");
+    let world = World::of(place, programs(), Person::default());
+    assert!(headless.wait().success());
+    let ended = client.answer(listening);
+    assert_eq!(ended["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], listening, "{ended}");
+    client.send_raw(b"hod\":\"tools/list\"}\n");
+    assert_eq!(client.answer(77)["error"]["code"], -32602);
+    let second = modern::request(&mut client, "tools/call", now);
+    assert_eq!(second["result"]["resultType"], "complete", "{second}");
+    assert_eq!(world.sessions().len(), 1);
 }
 
 #[test]

@@ -1,0 +1,45 @@
+//! The protocol's own inspector, on its command line, in both eras.
+
+use crate::conformance::node;
+use crate::servers;
+use crate::world::{World, installed};
+use serde_json::{Value, json};
+use std::process::Command;
+
+/// The inspector's words about the server that is called through the shim.
+fn inspected(world: &World, era: &str, arguments: &[&str]) -> Value {
+    let launcher = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js";
+    let shim = json!({
+        "command": world.programs.join("ironcurtain-shim"), "args": ["--server", "everything"],
+        "env": { "IRONCURTAIN_HOME": world.ours() },
+    });
+    let config = world.file("inspector.json", &json!({ "mcpServers": { "everything": shim } }).to_string());
+    let said = Command::new(node())
+        .arg(installed("npm").join(launcher))
+        .args(["--cli", "--protocol-era", era, "--server", "everything", "--config"])
+        .arg(config)
+        .args(arguments)
+        .env("HOME", &world.home.person)
+        .output()
+        .unwrap();
+    let complaint = String::from_utf8_lossy(&said.stderr);
+    serde_json::from_slice(&said.stdout).unwrap_or_else(|_| panic!("{era} {arguments:?}: {complaint}"))
+}
+
+#[test]
+fn the_inspector_lists_tools_and_calls_one_in_both_eras() {
+    let world = World::with(|prepared| servers::install(prepared, "everything"));
+    for era in ["legacy", "modern", "auto"] {
+        let listed = inspected(&world, era, &["--method", "tools/list"]);
+        let names: Vec<&str> =
+            listed["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+        assert!(names.contains(&"echo") && names.contains(&"get-sum"), "{era}: {names:?}");
+        let call = ["--method", "tools/call", "--tool-name", "echo", "--tool-arg", "message=curtain"];
+        let called = inspected(&world, era, &call);
+        assert_eq!(called["content"][0]["text"], "Echo: curtain", "{era}: {called}");
+        let refused = ["--method", "tools/call", "--tool-name", "get-env"];
+        let refused = inspected(&world, era, &refused);
+        let text = refused["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(text.starts_with("DENIED: "), "{era}: {refused}");
+    }
+}
