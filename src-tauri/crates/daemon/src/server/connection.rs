@@ -22,8 +22,8 @@ use crate::session_log::SessionLog;
 use crate::wire::{Allowance, Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Outbox, Outgoing, Output};
 use crate::wire::{Response, Salvage, Share, error_line, notification_line, request_parts};
 use crate::wire::{response_parts, result_line, server_may_tell};
-use asked::Asked;
 pub(super) use asked::Then;
+use asked::{Asked, MOST_OF_CLIENT};
 use modern::ModernServer;
 use rmcp::model::ErrorCode;
 use serde_json::json;
@@ -43,6 +43,9 @@ const ENDING_BOUND: Duration = Duration::from_secs(1);
 
 /// The number of characters of a client's reason for taking a request back that are passed on.
 const LONGEST_REASON: usize = 1000;
+
+/// The notification by which whoever sent a request takes it back.
+const CANCELLED: &str = "notifications/cancelled";
 
 /// The number of characters of a method that is not taken that are repeated.
 const LONGEST_METHOD: usize = 100;
@@ -225,7 +228,7 @@ impl ServerConnection {
 
     /// A request is sent to the client on behalf of the server.
     pub fn asks_client(&self, id: Id) {
-        self.asked.client_asked(id);
+        self.asked.client_asked_for(id);
     }
 
     /// Gives the client's answer to a request of the server. One it did not make is dropped.
@@ -364,6 +367,9 @@ impl Reader {
             let text = format!("a notification that no server may send was dropped: {}", clipped(method));
             return self.noise.write(text);
         }
+        if method == CANCELLED {
+            self.asked.client_asked_no_more(params.as_deref());
+        }
         self.to_client(Outgoing::line(notification_line(method, params.as_deref())), held);
     }
 
@@ -375,20 +381,23 @@ impl Reader {
                 self.answer(result_line(&id, &shown.mcp_roots()));
                 self.told.send_replace(shown.version);
             }
-            SAMPLING if self.client_takes.borrow().contains(method) => {
-                let request = SamplingRequest { id, params, held, connection: self.connection.clone() };
-                // A session that is gone asks nobody.
-                let _ = self.sampling.send(request);
-            }
-            _ if self.client_takes.borrow().contains(method) => {
-                self.asked.client_asked(id.clone());
-                self.to_client(request_parts(&id, method, params), held);
-            }
-            _ => {
+            _ if !self.client_takes.borrow().contains(method) => {
                 let text =
                     format!("`{}` is not available through IronCurtain to this client", clipped(method));
                 self.answer(error_line(Some(&id), ErrorCode::METHOD_NOT_FOUND.0, &text));
             }
+            _ if !self.asked.client_asked(&id) => {
+                let text = format!(
+                    "the client has not answered this id yet, or {MOST_OF_CLIENT} others; wait for its answers"
+                );
+                self.answer(error_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text));
+            }
+            SAMPLING => {
+                let request = SamplingRequest { id, params, held, connection: self.connection.clone() };
+                // A session that is gone asks nobody.
+                let _ = self.sampling.send(request);
+            }
+            _ => self.to_client(request_parts(&id, method, params), held),
         }
     }
 
@@ -417,7 +426,7 @@ fn clipped(method: &str) -> String {
 fn cancelled_line(id: u64, reason: Option<&str>) -> Vec<u8> {
     let reason = reason.map(|reason| visible::head(reason, LONGEST_REASON));
     let params = serde_json::json!({ "requestId": id, "reason": reason });
-    notification_line("notifications/cancelled", to_raw_value(&params).ok().as_deref())
+    notification_line(CANCELLED, to_raw_value(&params).ok().as_deref())
 }
 
 #[cfg(test)]

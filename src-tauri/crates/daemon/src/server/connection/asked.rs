@@ -2,11 +2,15 @@
 
 use super::{MemoryShare, ServerConnection};
 use crate::server::down::NoAnswer;
-use crate::wire::{Id, Response};
+use crate::wire::{Fields, Id, Response};
+use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
+
+/// The number of requests of a server that the client may owe an answer to.
+pub(super) const MOST_OF_CLIENT: usize = 256;
 
 /// The outcome of a request.
 #[derive(Debug, Clone)]
@@ -70,7 +74,7 @@ pub(super) struct Asked(Mutex<Table>);
 struct Table {
     last: u64,
     open: HashMap<u64, Then>,
-    /// Ids of requests of the server that the client has not answered.
+    /// Ids of requests of the server that the client has not answered. Bounded by [`MOST_OF_CLIENT`].
     of_client: HashSet<Id>,
     /// Set when the server's output has ended.
     is_over: bool,
@@ -161,11 +165,27 @@ impl Asked {
         self.table().is_over
     }
 
-    pub(super) fn client_asked(&self, id: Id) {
+    /// Notes that the client is asked this; tells if there is room for it, and nothing of this id is open.
+    pub(super) fn client_asked(&self, id: &Id) -> bool {
+        let mut table = self.table();
+        table.of_client.len() < MOST_OF_CLIENT && table.of_client.insert(id.clone())
+    }
+
+    /// Notes that the client is asked this on behalf of a call, which bounds what it asks.
+    pub(super) fn client_asked_for(&self, id: Id) {
         self.table().of_client.insert(id);
     }
 
-    /// Returns `true` if the client was asked this, and has not answered before.
+    /// The server takes a request to the client back by these parameters, so nothing is owed for it any more.
+    pub(super) fn client_asked_no_more(&self, params: Option<&RawValue>) {
+        let fields: Option<Fields> = params.and_then(|params| serde_json::from_str(params.get()).ok());
+        let id = fields.as_ref().and_then(|fields| Id::try_from(fields.get("requestId")?).ok());
+        if let Some(id) = id {
+            self.client_answered(&id);
+        }
+    }
+
+    /// Returns `true` if the client was asked this, and has not answered before, nor was it taken back.
     pub(super) fn client_answered(&self, id: &Id) -> bool {
         self.table().of_client.remove(id)
     }

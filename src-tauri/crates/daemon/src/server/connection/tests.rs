@@ -6,25 +6,42 @@ use crate::wire::Memory;
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
-#[tokio::test]
-async fn a_server_that_does_not_read_its_answers_is_not_read_either() {
-    const PINGS: usize = 50_000;
+/// A conversation with a server that this test is: its input, its output, and what the client is sent.
+struct Server {
+    stdin: std::io::PipeReader,
+    stdout: std::io::PipeWriter,
+    client: std::io::PipeReader,
+    connection: ServerConnection,
+    /// Kept for their drop.
+    _kept: (Reading, watch::Sender<ServerView>, watch::Sender<HashSet<String>>, tempfile::TempDir),
+}
+
+fn server(client_takes: &[&str]) -> Server {
     let (stdin, to_server) = std::io::pipe().unwrap();
-    let (from_server, mut stdout) = std::io::pipe().unwrap();
-    let (_roots, roots) = watch::channel(ServerView::default());
-    let (_takes, client_takes) = watch::channel(HashSet::new());
+    let (from_server, stdout) = std::io::pipe().unwrap();
+    let (client, to_client) = std::io::pipe().unwrap();
+    let (roots_sender, roots) = watch::channel(ServerView::default());
+    let takes: HashSet<String> = client_takes.iter().map(|method| (*method).to_owned()).collect();
+    let (takes, client_takes) = watch::channel(takes);
     let dir = tempfile::tempdir().unwrap();
     let options = ConnectionOptions {
         stdin: Output::new(to_server.into()).unwrap(),
         stdout: Input::new(from_server.into()).unwrap(),
-        client: Outbox::unopened(),
+        client: Outbox::new(Output::new(to_client.into()).unwrap()),
         memory: Memory::new(8, 1).allowance(1),
         roots,
         client_takes,
         sampling: mpsc::unbounded_channel().0,
         noise: SessionLogs::start().unwrap().log(dir.path().join("log")),
     };
-    let (_connection, _reading) = ServerConnection::start(options);
+    let (connection, reading) = ServerConnection::start(options);
+    Server { stdin, stdout, client, connection, _kept: (reading, roots_sender, takes, dir) }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_read_its_answers_is_not_read_either() {
+    const PINGS: usize = 50_000;
+    let Server { stdin, mut stdout, client: _client, connection: _connection, _kept } = server(&[]);
     let mut asking = tokio::task::spawn_blocking(move || {
         for n in 0..PINGS {
             writeln!(stdout, "{{\"jsonrpc\":\"2.0\",\"id\":{n},\"method\":\"ping\"}}").unwrap();
@@ -38,4 +55,53 @@ async fn a_server_that_does_not_read_its_answers_is_not_read_either() {
     });
     assert_eq!(answers.await.unwrap(), PINGS);
     drop(asking.await.unwrap());
+}
+
+/// The next message of this reader.
+async fn next(from: &mut std::io::BufReader<std::io::PipeReader>) -> serde_json::Value {
+    // The runtime must go on meanwhile, and the pipe is not to be read twice.
+    tokio::task::block_in_place(|| {
+        let mut line = String::new();
+        from.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_asks_the_client_without_end_is_told_to_wait_for_its_answers() {
+    const METHOD: &str = "elicitation/create";
+    let Server { stdin, mut stdout, client, connection, _kept } = server(&[METHOD]);
+    let (mut stdin, mut client) = (std::io::BufReader::new(stdin), std::io::BufReader::new(client));
+    let mut ask = |id: usize| {
+        writeln!(stdout, "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{METHOD}\",\"params\":{{}}}}")
+            .unwrap();
+    };
+    for id in 0..MOST_OF_CLIENT {
+        ask(id);
+        assert_eq!(next(&mut client).await["id"], id);
+    }
+    ask(MOST_OF_CLIENT);
+    let refused = next(&mut stdin).await;
+    assert_eq!((refused["id"].as_u64(), refused["error"]["code"].as_i64()), (Some(256), Some(-32600)));
+    assert!(refused["error"]["message"].as_str().unwrap().contains("256 others"), "{refused}");
+    // An id that is open is not asked twice.
+    ask(3);
+    assert_eq!(next(&mut stdin).await["id"], 3);
+    // Each answer makes room for one.
+    let response = || Response::Result(RawValue::from_string("{}".to_owned()).unwrap());
+    connection.respond(&Id::from(0), response(), None);
+    assert_eq!(next(&mut stdin).await["id"], 0);
+    ask(MOST_OF_CLIENT);
+    assert_eq!(next(&mut client).await["id"], MOST_OF_CLIENT);
+    // So does one that the server takes back, and its answer is nobody's then.
+    let params = "{\"requestId\":1}";
+    writeln!(stdout, "{{\"jsonrpc\":\"2.0\",\"method\":\"{CANCELLED}\",\"params\":{params}}}").unwrap();
+    assert_eq!(next(&mut client).await["method"], CANCELLED);
+    connection.respond(&Id::from(1), response(), None);
+    let again = MOST_OF_CLIENT + 1;
+    writeln!(stdout, "{{\"jsonrpc\":\"2.0\",\"id\":{again},\"method\":\"{METHOD}\",\"params\":{{}}}}")
+        .unwrap();
+    assert_eq!(next(&mut client).await["id"], again);
+    connection.respond(&Id::from(2), response(), None);
+    assert_eq!(next(&mut stdin).await["id"], 2);
 }
