@@ -17,7 +17,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
-use tokio::time::Instant;
 
 /// The delay after which an entry that no person decided is made durable: a power cut can lose that much, and a call never
 /// waits for the disk.
@@ -29,6 +28,10 @@ const AGE: Duration = Duration::from_secs(60 * 60);
 /// The pace at which the index for searching follows at most.
 const INDEX: Duration = Duration::from_secs(5);
 
+/// The number of entries in that time from which on the index waits: making it takes longer than writing the log, and calls
+/// that come so fast need the time themselves.
+const BUSY: u64 = 1000;
+
 /// A handle to the audit log.
 #[derive(Debug, Clone)]
 pub struct Audit(Arc<Shared>);
@@ -38,9 +41,12 @@ struct Shared {
     owned: Mutex<Owned>,
     /// Something was written that may not be on the disk.
     unsynced: Arc<Notify>,
+    /// Something is on the disk that may not be in the index for searching.
+    grown: Arc<Notify>,
 }
 
-type Done = oneshot::Sender<Result<u64, AuditError>>;
+/// Whoever waits for an entry to be written; nobody, of one that is noted.
+type Done = Option<oneshot::Sender<Result<u64, AuditError>>>;
 
 /// The parts that only one may use at a time.
 struct Owned {
@@ -71,15 +77,17 @@ impl Audit {
         trouble: impl FnMut(Option<String>) + Send + 'static,
     ) -> Result<Self, AuditError> {
         let writer = Writer::open(keeping)?;
-        let unsynced = Arc::new(Notify::new());
+        let [unsynced, grown] = [(); 2].map(|()| Arc::new(Notify::new()));
         let owned = Owned { writer, trouble: Box::new(trouble), clean: true };
         let shared = Arc::new(Shared {
             waiting: Mutex::default(),
             owned: Mutex::new(owned),
             unsynced: unsynced.clone(),
+            grown: grown.clone(),
         });
         let weak = Arc::downgrade(&shared);
         tokio::spawn(flush(weak.clone(), unsynced));
+        tokio::spawn(index(weak.clone(), grown));
         tokio::spawn(remove_old(weak));
         Ok(Self(shared))
     }
@@ -91,9 +99,18 @@ impl Audit {
     pub async fn record(&self, entry: Entry) -> Result<u64, AuditError> {
         let (done, written) = oneshot::channel();
         let pending = Pending::of(entry)?;
-        lock(&self.0.waiting).push((pending, done));
-        self.0.write_waiting();
+        self.0.take(pending, Some(done));
         written.await.map_err(|_| AuditError::Ended)?
+    }
+
+    /// Puts an entry on record about what has happened already, and waits for nobody: one that cannot be written is told as
+    /// trouble with the log.
+    ///
+    /// # Errors
+    /// [`AuditError`], when it is no entry.
+    pub fn note(&self, entry: Entry) -> Result<(), AuditError> {
+        self.0.take(Pending::of(entry)?, None);
+        Ok(())
     }
 
     /// The record so far, and whether the log is still the one that it was written to.
@@ -129,6 +146,11 @@ impl Shared {
         done
     }
 
+    fn take(&self, pending: Pending, done: Done) {
+        lock(&self.waiting).push((pending, done));
+        self.write_waiting();
+    }
+
     fn write_waiting(&self) {
         while !lock(&self.waiting).is_empty() {
             let mut owned = match self.owned.try_lock() {
@@ -153,7 +175,7 @@ impl Shared {
             Ok(first) => first,
             Err(problem) => {
                 // Nobody waits any more when the call was cancelled; it is on record all the same.
-                done.into_iter().for_each(|done| drop(done.send(Err(problem.clone()))));
+                done.into_iter().flatten().for_each(|done| drop(done.send(Err(problem.clone()))));
                 return;
             }
         };
@@ -162,11 +184,11 @@ impl Shared {
         }
         let mut persons = Vec::new();
         for ((entry, done), number) in entries.into_iter().zip(done).zip(first..) {
-            if entry.persons {
-                persons.push((done, number));
-            } else {
+            match done {
+                Some(done) if entry.persons => persons.push((done, number)),
                 // As above.
-                let _ = done.send(Ok(number));
+                Some(done) => drop(done.send(Ok(number))),
+                None => {}
             }
         }
         if !persons.is_empty() {
@@ -192,6 +214,7 @@ impl Shared {
             // A full disk is told with the next entry; what is known stays older than the log.
             let _ = head::write(&head, &written);
         }
+        self.grown.notify_one();
     }
 }
 
@@ -202,6 +225,7 @@ impl Drop for Shared {
         }
         // Who waits for more learns that nothing comes.
         self.unsynced.notify_one();
+        self.grown.notify_one();
     }
 }
 
@@ -212,22 +236,33 @@ impl fmt::Debug for Shared {
 }
 
 async fn flush(log: Weak<Shared>, unsynced: Arc<Notify>) {
-    let mut indexed_at = None;
     loop {
         unsynced.notified().await;
         tokio::time::sleep(FLUSH).await;
         let Some(log) = log.upgrade() else { return };
-        let index = indexed_at.is_none_or(|at: Instant| at.elapsed() > INDEX);
-        indexed_at = if index { Some(Instant::now()) } else { indexed_at };
-        let sync = move || {
-            log.sync();
-            let dir = log.with_owned(|owned| owned.writer.keeping().dir.clone());
-            // Whoever searches brings it up to date as well, or does without.
-            drop(log);
-            index.then(|| search::catch_up(&dir))
-        };
         // Where the task cannot be run, the trusted process is ending.
-        let _ = tokio::task::spawn_blocking(sync).await;
+        let _ = tokio::task::spawn_blocking(move || log.sync()).await;
+    }
+}
+
+/// Lets the index for searching follow whenever little is written.
+async fn index(log: Weak<Shared>, grown: Arc<Notify>) {
+    let look = || {
+        let at = |owned: &mut Owned| (owned.writer.written().entries, owned.writer.keeping().dir.clone());
+        log.upgrade().map(|log| log.with_owned(at))
+    };
+    loop {
+        grown.notified().await;
+        let Some((mut entries, dir)) = look() else { return };
+        loop {
+            tokio::time::sleep(INDEX).await;
+            let Some((now, _)) = look() else { return };
+            if now - std::mem::replace(&mut entries, now) < BUSY {
+                break;
+            }
+        }
+        // Whoever searches brings it up to date as well, or does without; as above.
+        let _ = tokio::task::spawn_blocking(move || search::catch_up(&dir)).await;
     }
 }
 

@@ -10,7 +10,7 @@ use crate::verify::{self, missing};
 use crate::volumes::{self, LOG_NAME, Volume};
 use crate::{Entry, Event, Keeping, head};
 use ironcurtain_paths::bounded_read;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,8 @@ pub(super) struct Writer {
     file: File,
     /// The log is a regular file, so that it can be told whether it is still the one that was written.
     regular: bool,
+    /// The device and the number of that file, which no other has while it is open.
+    identity: (u64, u64),
     length: u64,
     /// The position before the first entry of this file.
     begin: Written,
@@ -69,6 +71,7 @@ impl Writer {
             path: path.clone(),
             file,
             regular: metadata.is_file(),
+            identity: identity(&metadata),
             length: read.bytes,
             begin,
             at: read.at,
@@ -140,17 +143,15 @@ impl Writer {
         if !self.regular {
             return Ok(());
         }
-        let ours = self.file.metadata().map_err(|e| AuditError::write(&e))?;
-        match std::fs::metadata(&self.path) {
+        let named = match std::fs::metadata(&self.path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return lost("was removed"),
-            Err(e) => return Err(AuditError::write(&e)),
-            Ok(named) if (named.dev(), named.ino()) != (ours.dev(), ours.ino()) => {
-                return lost("was replaced");
-            }
-            Ok(_) => {}
+            named => named.map_err(|e| AuditError::write(&e))?,
+        };
+        if identity(&named) != self.identity {
+            return lost("was replaced");
         }
         // Half a line of ours may be at its end.
-        if ours.len() < self.length || (ours.len() > self.length && !self.torn) {
+        if named.len() < self.length || (named.len() > self.length && !self.torn) {
             return lost("was changed by another program");
         }
         Ok(())
@@ -180,11 +181,12 @@ impl Writer {
             return Err(io::Error::other(format!("`{}` is in the way: move it away", closed.display())));
         }
         std::fs::rename(&self.path, &closed)?;
-        let new = bounded_read::open_own(&self.path);
-        let new = new.inspect_err(|_| {
+        let new = bounded_read::open_own(&self.path).and_then(|new| Ok((identity(&new.metadata()?), new)));
+        let (identity, new) = new.inspect_err(|_| {
             // Back to where it was; if that fails too, the log is found to be removed.
             let _ = std::fs::rename(&closed, &self.path);
         })?;
+        self.identity = identity;
         self.closed.push(std::mem::replace(&mut self.file, new));
         // Its name, too.
         self.closed.push(File::open(&self.keeping.dir)?);
@@ -205,6 +207,10 @@ impl Writer {
     fn note(&mut self, summary: &str) -> Result<(), AuditError> {
         self.append(&[Pending::of(Entry::new(Event::Daemon, summary))?]).map(drop)
     }
+}
+
+fn identity(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }
 
 /// The end of the newest closed file, if there is one.

@@ -328,3 +328,35 @@ async fn a_start_after_a_kill_between_any_two_steps_of_beginning_another_file_lo
         assert_eq!((checked.problem, checked.entries), (None, entries + 1 + mended), "step {step}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_index_for_searching_follows_when_little_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let audit = Audit::open(dir.path(), |_| ()).unwrap();
+    let write = async |count: u64| {
+        for _ in 0..count {
+            audit.record(Entry::new(Event::Session, "x")).await.unwrap();
+        }
+    };
+    let index = dir.path().join("search-000000000001.db");
+    let while_passes = async |seconds| tokio::time::sleep(Duration::from_secs(seconds)).await;
+    write(1).await;
+    while_passes(1).await;
+    for _ in 0..3 {
+        write(BUSY).await;
+        while_passes(5).await;
+        assert!(!index.exists(), "it takes time from the calls that come");
+    }
+    while_passes(6).await;
+    assert!(index.exists(), "it does not follow");
+}
+
+#[tokio::test]
+async fn what_is_noted_is_on_record_before_what_comes_after_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let audit = Audit::open(dir.path(), |_| ()).unwrap();
+    audit.note(Entry::new(Event::Session, "noted")).unwrap();
+    let written = std::fs::read_to_string(dir.path().join(LOG_NAME)).unwrap();
+    assert!(written.contains("noted"), "it waits for nobody");
+    assert_eq!(audit.record(Entry::new(Event::Session, "recorded")).await, Ok(2));
+}

@@ -168,20 +168,20 @@ struct Answered {
 impl Session {
     /// Passes the server's answer to a call on; then it is put on record.
     fn answered(
-        self: Arc<Self>,
+        &self,
         ticket: &Ticket,
         Decided { decision, began }: Decided,
         answer: ServerAnswer,
         held: MemoryShare,
     ) {
-        let blocked = if self.sandboxed { blocked::marked(&answer) } else { None };
-        let result = match &answer {
-            _ if blocked.is_some() => CallResult::BlockedBySandbox,
-            ServerAnswer::Response(Response::Result(result)) if is_error(result) => CallResult::Error,
-            ServerAnswer::Response(Response::Result(_)) => CallResult::Ok,
-            ServerAnswer::Response(Response::Error(_)) => CallResult::RefusedByServer,
-            ServerAnswer::Failed(_) => CallResult::NoAnswer,
+        let (result, has_failed) = match &answer {
+            ServerAnswer::Response(Response::Result(result)) if is_error(result) => (CallResult::Error, true),
+            ServerAnswer::Response(Response::Result(_)) => (CallResult::Ok, false),
+            ServerAnswer::Response(Response::Error(_)) => (CallResult::RefusedByServer, true),
+            ServerAnswer::Failed(_) => (CallResult::NoAnswer, false),
         };
+        let blocked = if self.sandboxed && has_failed { blocked::marked(&answer) } else { None };
+        let result = if blocked.is_some() { CallResult::BlockedBySandbox } else { result };
         let mut entry = Entry::end_of(decision, result, millis(began));
         if let ServerAnswer::Failed(why) = &answer {
             entry.summary = why.to_string();
@@ -192,11 +192,13 @@ impl Session {
         }
         self.services.metrics.served(began.elapsed());
         // Without a runtime everything ends, and the next one notes what has no end.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move {
-            self.record(entry).await;
-            self.services.changed();
-        });
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        if let Err(problem) = self.services.audit.note(entry) {
+            tracing::error!(%problem, "the end of a call is not on record");
+        }
+        self.services.changed();
     }
 }
 
@@ -216,7 +218,7 @@ async fn deliver(
     let task = tasks::made(&answer).filter(|_| resources.is_some());
     // Without a task it is taken away before the client hears the answer.
     let kept = task.map(|task| (session.tasks.begin(task), resources));
-    session.clone().answered(&call.ticket, Decided { decision, began: call.began }, answer, held);
+    session.answered(&call.ticket, Decided { decision, began: call.began }, answer, held);
     if let Some((task, mut resources)) = kept {
         let taken_back = CallResources::over(resources.one_time.as_mut());
         if let Some(why) = session.task_is_over(task, (&call.tool, &authorization), taken_back).await {
