@@ -52,6 +52,8 @@ fn figures_are_those_of_the_calls_that_were_made() {
         ("ironcurtain_sessions_open", 1.0),
         ("ironcurtain_server_restarts_total", 0.0),
         ("mcp_roots_violations_total", 2.0),
+        ("ironcurtain_memory_bytes", 0.0),
+        ("ironcurtain_memory_limit_bytes", 512.0 * 1024.0 * 1024.0),
     ] {
         assert_eq!(figure(&text, name), expected, "{name} of {text}");
     }
@@ -133,4 +135,16 @@ fn the_command_prints_figures_and_finds_what_is_on_record_with_and_without_a_tru
     );
     std::fs::write(&log, whole).unwrap();
     machine.verify();
+}
+
+#[test]
+fn the_memory_that_messages_hold_is_a_figure_while_they_are_on_their_way() {
+    let world = hostile::world();
+    let mut deaf = world.connect_deaf("hostile");
+    deaf.begin_call("big", json!({ "bytes": 3_000_000 }));
+    eventually("its answer waits", BOUND, || {
+        figure(&figures(&world), "ironcurtain_memory_bytes") >= 3_000_000.0
+    });
+    drop(deaf);
+    eventually("nothing waits", BOUND, || figure(&figures(&world), "ironcurtain_memory_bytes") == 0.0);
 }

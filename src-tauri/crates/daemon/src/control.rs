@@ -151,7 +151,12 @@ async fn verify(state: &DaemonState) -> Reply {
 fn metrics(state: &DaemonState) -> Reply {
     let services = &state.services;
     let (sessions, questions) = (state.live().len(), *services.broker.open().borrow());
-    let gauges = Gauges { sessions, questions, entries: services.audit.standing().0.entries };
+    let gauges = Gauges {
+        sessions,
+        questions,
+        entries: services.audit.standing().0.entries,
+        memory: services.memory.used(),
+    };
     match services.metrics.text(gauges) {
         Ok(text) => Reply::Metrics(text),
         Err(problem) => failed(ErrorCode::Storage, format!("the figures cannot be written: {problem}")),

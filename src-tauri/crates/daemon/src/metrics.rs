@@ -51,6 +51,8 @@ pub struct Gauges {
     pub questions: usize,
     /// The number of the newest entry of the log.
     pub entries: u64,
+    /// The bytes that messages on their way hold of the pool for them, and those of the pool.
+    pub memory: (u64, u64),
 }
 
 impl Default for Metrics {
@@ -134,7 +136,7 @@ impl Metrics {
     /// When they cannot be written as text.
     pub fn text(&self, gauges: Gauges) -> Result<String, fmt::Error> {
         let (f, mut all) = (&*self.0, Registry::default());
-        let gauge = |number: usize| -> Gauge {
+        let gauge = |number: u64| -> Gauge {
             let gauge: Gauge = Gauge::default();
             gauge.set(i64::try_from(number).unwrap_or(i64::MAX));
             gauge
@@ -152,7 +154,7 @@ impl Metrics {
             f.root_changes.clone(),
         );
         all.register("ironcurtain_questions", "Questions put to the person", f.questions.clone());
-        all.register("ironcurtain_questions_open", "Questions that wait", gauge(gauges.questions));
+        all.register("ironcurtain_questions_open", "Questions that wait", gauge(gauges.questions as u64));
         all.register("ironcurtain_answers", "Ends of questions, by kind", f.answers.clone());
         all.register("ironcurtain_answer_seconds", "Time that people took to answer", f.answering.clone());
         all.register("ironcurtain_calls", "Tool calls, by decision", f.calls.clone());
@@ -163,8 +165,11 @@ impl Metrics {
             f.forwarding.clone(),
         );
         all.register("ironcurtain_sessions", "Sessions that began", f.sessions.clone());
-        all.register("ironcurtain_sessions_open", "Sessions that are live", gauge(gauges.sessions));
+        all.register("ironcurtain_sessions_open", "Sessions that are live", gauge(gauges.sessions as u64));
         all.register("ironcurtain_server_restarts", "Servers started again", f.restarts.clone());
+        let (held, pool) = gauges.memory;
+        all.register("ironcurtain_memory_bytes", "Memory that messages on their way hold", gauge(held));
+        all.register("ironcurtain_memory_limit_bytes", "Memory that they may hold together", gauge(pool));
         all.register("ironcurtain_record_entries", "Entries of the audit log since its beginning", entries);
         let mut text = String::new();
         encode(&mut text, &all)?;

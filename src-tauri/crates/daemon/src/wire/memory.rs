@@ -85,6 +85,15 @@ impl Memory {
         Self { medium: pool(quarter), long: pool(quarter * 3), session_kib }
     }
 
+    /// The bytes of the pool that messages on their way hold, and those that there are.
+    #[must_use]
+    pub fn used(&self) -> (u64, u64) {
+        let pools = [&self.medium, &self.long];
+        let all: u64 = pools.iter().map(|pool| u64::from(pool.kib)).sum();
+        let free: u64 = pools.iter().map(|pool| pool.free.available_permits() as u64).sum();
+        (all.saturating_sub(free) * 1024, all * 1024)
+    }
+
     /// The part of a new session in one direction.
     #[must_use]
     pub fn allowance(&self, copies: u32) -> Allowance {
@@ -265,7 +274,9 @@ mod tests {
         allowance.settle(&mut held, 2 * MIB);
         assert_eq!(memory.long.free.available_permits(), 12 * 1024 - 2 * 1024 - 1);
         assert_eq!((held.bytes(), allowance.longest()), (2 * MIB, 8 * MIB));
+        assert_eq!(memory.used(), (2 * 1024 * 1024 + 1024, 16 * 1024 * 1024));
         drop(held);
+        assert_eq!(memory.used().0, 0);
         // With all its copies it would need more than there is.
         drop(memory.allowance(6).take(4 * MIB - 1).await.unwrap());
     }
