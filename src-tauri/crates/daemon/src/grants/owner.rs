@@ -98,6 +98,7 @@ impl GrantsOwner {
             for command in first.into_iter().chain(inbox.try_iter()) {
                 closing = self.handle(command).or(closing);
             }
+            self.shared.uses.forget_all_but(&self.shared.published.now().grants);
             due |= self.pending.iter().any(|pending| pending.ending.trouble.is_none());
             if due || closing.is_some() {
                 self.finish_pending();
@@ -278,7 +279,7 @@ impl GrantsOwner {
         let table = self.shared.published.now();
         let clock = self.shared.published.clock.clone();
         let now = clock.now();
-        let uses = self.shared.uses.unstored(&table.grants);
+        let uses = self.shared.uses.unstored();
         let end = |grant: &StandingGrant| {
             let left = table.left_ms(grant, now)?;
             Some((grant.id.clone(), StoredEnd::of(left, &clock)))

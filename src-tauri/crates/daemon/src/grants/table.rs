@@ -77,6 +77,13 @@ impl Published {
         self.table.borrow().clone()
     }
 
+    /// The numbers of grants, of ends that are not stored, and of deadlines.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> (usize, usize, usize) {
+        let table = self.now();
+        (table.grants.len(), table.ending.len(), table.deadlines.len())
+    }
+
     pub(super) fn watch(&self) -> watch::Receiver<Arc<GrantTable>> {
         self.table.subscribe()
     }

@@ -9,7 +9,9 @@ use ironcurtain_audit::{Event, LOG_NAME};
 use ironcurtain_egress::HostPort;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{AccessSet, BoundValue, GrantKind, Role, ToolGrant, ToolUse};
+use ironcurtain_testkit::wait::eventually;
 use std::path::PathBuf;
+use std::time::Duration;
 
 fn grant(id: &str, lifetime: Lifetime, session: Option<&str>) -> StandingGrant {
     StandingGrant {
@@ -316,4 +318,30 @@ async fn a_tool_is_granted_like_files_are() {
     assert_eq!(grants.take_back("t").unwrap().stored().await, Stored::Whole);
     grants.close().await;
     assert_eq!(ids(&place.open()), [""; 0]);
+}
+
+#[tokio::test]
+async fn grants_that_come_and_go_leave_nothing_in_any_table() {
+    let place = Place::new();
+    let grants = place.open();
+    for n in 0..6 {
+        let of = |name: &str| format!("{name}{n}");
+        let hour = StandingGrant {
+            expires_ms: Some(now_ms() + 3_600_000),
+            ..grant(&of("hour"), Lifetime::Hour, None)
+        };
+        let always = grant(&of("always"), Lifetime::Always, None);
+        let session = grant(&of("session"), Lifetime::Session, Some("one"));
+        for given in [&hour, &always, &session] {
+            give(&grants, std::slice::from_ref(given)).await;
+        }
+        grants.used(&[of("always"), of("session")]);
+        for id in [of("hour"), of("always")] {
+            assert_eq!(grants.take_back(&id).unwrap().stored().await, Stored::Whole);
+        }
+        grants.end_session("one");
+    }
+    assert_eq!(grants.shared.published.held(), (0, 0, 0));
+    eventually("no uses are counted", Duration::from_secs(20), || grants.shared.uses.counted() == 0);
+    grants.close().await;
 }

@@ -47,10 +47,14 @@ impl AllUses {
         grant
     }
 
-    /// Takes what is to be stored, and forgets what holds no longer.
-    pub(super) fn unstored(&self, grants: &[StandingGrant]) -> Vec<(String, Uses)> {
+    /// Forgets what holds no longer.
+    pub(super) fn forget_all_but(&self, grants: &[StandingGrant]) {
+        self.all().retain(|id, _| grants.iter().any(|grant| grant.id == *id));
+    }
+
+    /// Takes what is to be stored.
+    pub(super) fn unstored(&self) -> Vec<(String, Uses)> {
         let mut all = self.all();
-        all.retain(|id, _| grants.iter().any(|grant| grant.id == *id));
         let unstored = all.iter_mut().filter(|(_, uses)| !uses.stored);
         unstored
             .map(|(id, uses)| {
@@ -68,6 +72,12 @@ impl AllUses {
                 uses.stored = false;
             }
         }
+    }
+
+    /// The number of grants whose uses are counted.
+    #[cfg(test)]
+    pub(super) fn counted(&self) -> usize {
+        self.all().len()
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Uses>> {
