@@ -1,8 +1,14 @@
 //! Figures of the whole system, each beside its peer in the same run, as a table in Markdown. Run by `cargo xtask bench`;
 //! with `--smoke`, every figure is computed once.
 
+#[path = "bench/load.rs"]
+mod load;
 #[path = "bench/parts.rs"]
 mod parts;
+#[path = "bench/relay.rs"]
+mod relay;
+#[path = "bench/trusted.rs"]
+mod trusted;
 
 use anyhow::{Context, bail, ensure};
 use ironcurtain_daemon::consent::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
@@ -10,6 +16,7 @@ use ironcurtain_daemon::{DaemonOptions, Home, start};
 use ironcurtain_protocol::{Reply, Request};
 use ironcurtain_testkit::figures::{self, Row, Sample, table};
 use ironcurtain_testkit::programs::{built, is_root};
+use load::{Amount, Ground};
 use parts::Conversation;
 use serde_json::json;
 use std::io::Write;
@@ -17,21 +24,41 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+use trusted::TrustedProcess;
 
 /// The number of times that everything is done.
 struct Rounds {
-    /// Calls per latency row.
-    calls: usize,
+    /// Calls that pass.
+    passing: Amount,
+    /// Sessions that say nothing.
+    idle: usize,
     /// Questions answered.
     questions: usize,
+    /// Grants that come and go.
+    churn: u64,
     /// Programs started.
     starts: usize,
 }
 
-const MEASURED: Rounds = Rounds { calls: 5000, questions: 100, starts: 50 };
-const SMOKE: Rounds = Rounds { calls: 1, questions: 1, starts: 1 };
+const MEASURED: Rounds = Rounds {
+    passing: Amount { calls: 5000, pipelined: 20_000, each: 500 },
+    idle: 300,
+    questions: 100,
+    churn: 2000,
+    starts: 50,
+};
+const SMOKE: Rounds = Rounds {
+    passing: Amount { calls: 1, pipelined: 1, each: 1 },
+    idle: 1,
+    questions: 1,
+    churn: 1,
+    starts: 1,
+};
 
 fn main() -> anyhow::Result<()> {
+    if let Some(relayed) = relay::run_if_asked() {
+        return relayed;
+    }
     let rounds = if std::env::args().any(|word| word == "--smoke") { SMOKE } else { MEASURED };
     let dir = tempfile::Builder::new().prefix("icbench").tempdir()?;
     let base = dir.path().canonicalize()?;
@@ -49,10 +76,11 @@ fn main() -> anyhow::Result<()> {
     let mut ours = through_us(&base)?;
     let resident = figures::resident_kib(ours.pid())?.context("the shim has ended")?;
     rows.push(Row::plain("shim, resident", figures::megabytes(resident), "<= 3 MB"));
-    rows.extend(latency(&base, rounds.calls, &mut ours)?);
+    rows.extend(passing(&base.join("load"), &rounds)?);
     rows.push(approval(&base, rounds.questions, &person, &mut ours)?);
     let request = |request| runtime.block_on(daemon.request(request));
     rows.push(revocation(&base, rounds.questions, &person, &request, &mut ours)?);
+    rows.push(churn(&base, rounds.churn, &person, &request, &mut ours)?);
     writeln!(std::io::stdout(), "{}", table(&rows))?;
     drop(ours);
     runtime.block_on(async {
@@ -60,6 +88,17 @@ fn main() -> anyhow::Result<()> {
         daemon.ended().await;
     });
     Ok(())
+}
+
+/// The calls that pass through the trusted process, and what it takes for sessions that say nothing.
+fn passing(base: &Path, rounds: &Rounds) -> anyhow::Result<Vec<Row>> {
+    let trusted = TrustedProcess::start(base)?;
+    let ground = Ground::new(base, &trusted)?;
+    let mut rows = ground.one_at_a_time(&rounds.passing)?;
+    rows.push(ground.pipelined(&rounds.passing)?);
+    rows.push(ground.many_sessions(&rounds.passing)?);
+    rows.push(ground.idle(rounds.idle)?);
+    Ok(rows)
 }
 
 /// From starting the shim to its last word, without a session.
@@ -79,36 +118,6 @@ fn through_us(base: &Path) -> anyhow::Result<Conversation> {
     let mut shim = Command::new(built().join("ironcurtain-shim"));
     shim.args(["--server", "filesystem"]).env("IRONCURTAIN_HOME", base.join("ic"));
     Conversation::begin(shim)
-}
-
-/// An allowed call of a small file, through everything and to the same server direct.
-fn latency(base: &Path, calls: usize, ours: &mut Conversation) -> anyhow::Result<Vec<Row>> {
-    let direct_dir = base.join("direct");
-    std::fs::create_dir_all(&direct_dir)?;
-    std::fs::write(direct_dir.join("note.txt"), "hello\n")?;
-    let mut server = Command::new(built().join("ironcurtain-filesystem"));
-    server.arg(&direct_dir);
-    let mut direct = Conversation::begin(server)?;
-    ours.call("write_file", &json!({ "path": "note.txt", "content": "hello\n" }))?;
-    let (mut with, mut without) = (Sample::default(), Sample::default());
-    let direct_path = json!({ "path": direct_dir.join("note.txt") });
-    for warm in [true, false] {
-        for _ in 0..calls {
-            let (w, d) = (
-                timed(|| ours.call("read_text_file", &json!({ "path": "note.txt" })))?,
-                timed(|| direct.call("read_text_file", &direct_path))?,
-            );
-            if !warm {
-                with.push(w);
-                without.push(d);
-            }
-        }
-    }
-    let added = with.less(&without);
-    Ok(vec![
-        Row::beside("allowed call, round trip", with, "server direct", without, ""),
-        Row::added("allowed call, added", &added, "p50 <= 100 us, p99 <= 1 ms"),
-    ])
 }
 
 /// From the person's yes to the client's result: judged again, mounted, told, understood, on record, called.
@@ -134,21 +143,47 @@ fn revocation(
     let path = json!({ "path": base.join("person/docs/file.txt") });
     let mut sample = Sample::default();
     for _ in 0..questions {
-        person.for_the_session();
-        ours.call("read_text_file", &path)?;
-        let Reply::Grants(grants) = request(Request::Grants) else { bail!("the grants are not told") };
-        let grant = grants.first().context("nothing was granted")?.id.clone();
-        let began = Instant::now();
-        let reply = request(Request::Revoke { grant });
-        ensure!(matches!(reply, Reply::Revoked { .. }), "{reply:?}");
-        sample.push(began.elapsed());
+        sample.push(come_and_go(&path, person, request, ours)?);
     }
     Ok(Row::alone("revocation, proved", sample, "<= 100 ms"))
 }
 
-fn timed<T>(what: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<std::time::Duration> {
+/// The memory that is still taken for each grant that came and went, when twice as many have come and gone before.
+fn churn(
+    base: &Path,
+    count: u64,
+    person: &YesOnce,
+    request: &dyn Fn(Request) -> Reply,
+    ours: &mut Conversation,
+) -> anyhow::Result<Row> {
+    let path = json!({ "path": base.join("person/docs/file.txt") });
+    let mut rounds = |count: u64| -> anyhow::Result<u64> {
+        for _ in 0..count {
+            come_and_go(&path, person, request, ours)?;
+        }
+        figures::resident_kib(std::process::id())?.context("this process runs")
+    };
+    let before = rounds(count * 2)?;
+    let after = rounds(count)?;
+    let each = after.saturating_sub(before) * 1024 / count;
+    let what = format!("{count} grants that came and went, left in memory");
+    Ok(Row::of(&what, &format!("{each} bytes each"), "", "", "<= 256 bytes each"))
+}
+
+/// A grant that is given by a call and taken back; from the request to the proof.
+fn come_and_go(
+    path: &serde_json::Value,
+    person: &YesOnce,
+    request: &dyn Fn(Request) -> Reply,
+    ours: &mut Conversation,
+) -> anyhow::Result<std::time::Duration> {
+    person.for_good();
+    ours.call("read_text_file", path)?;
+    let Reply::Grants(grants) = request(Request::Grants) else { bail!("the grants are not told") };
+    let grant = grants.first().context("nothing was granted")?.id.clone();
     let began = Instant::now();
-    what()?;
+    let reply = request(Request::Revoke { grant });
+    ensure!(matches!(reply, Reply::Revoked { unstored: None, .. }), "{reply:?}");
     Ok(began.elapsed())
 }
 
@@ -161,8 +196,8 @@ impl YesOnce {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).0.take()
     }
 
-    /// The next yes is for the session.
-    fn for_the_session(&self) {
+    /// The next yes is for good.
+    fn for_good(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
     }
 }
@@ -170,7 +205,7 @@ impl YesOnce {
 impl Consent for YesOnce {
     fn ask(&self, _: Question, slot: Slot) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let lifetime = if std::mem::take(&mut state.1) { Lifetime::Session } else { Lifetime::Once };
+        let lifetime = if std::mem::take(&mut state.1) { Lifetime::Always } else { Lifetime::Once };
         state.0 = Some(Instant::now());
         slot.answer(Answer::Allow { offer: 0, lifetime });
     }

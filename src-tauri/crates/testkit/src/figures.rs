@@ -64,10 +64,15 @@ impl Row {
         Self::new(what, text(&ours), String::new(), String::new(), goal)
     }
 
-    /// A difference between two samples.
-    pub fn added(what: &str, [p50, p99]: &[f64; 2], goal: &str) -> Self {
-        let ours = format!("p50 {}, p99 {}", unit(*p50), unit(*p99));
-        Self::new(what, ours, String::new(), String::new(), goal)
+    /// The difference between two samples, beside that of another one.
+    pub fn added_beside(what: &str, ours: [f64; 2], peer_name: &str, peer: [f64; 2], goal: &str) -> Self {
+        let text = |[p50, p99]: [f64; 2]| format!("p50 {}, p99 {}", unit(p50), unit(p99));
+        Self::new(what, text(ours), format!("{peer_name}: {}", text(peer)), String::new(), goal)
+    }
+
+    /// A row of words.
+    pub fn of(what: &str, ours: &str, beside: &str, ratio: &str, goal: &str) -> Self {
+        Self::new(what, ours.to_owned(), beside.to_owned(), ratio.to_owned(), goal)
     }
 
     /// A figure that is no sample.

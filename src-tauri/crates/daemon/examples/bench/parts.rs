@@ -89,7 +89,8 @@ impl Conversation {
         let mut conversation = Self { child, stdin, stdout, id: 0 };
         let client = json!({ "name": "bench", "version": "1" });
         let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
-        conversation.request("initialize", &hello)?;
+        conversation.send("initialize", &hello)?;
+        conversation.answer()?;
         writeln!(
             conversation.stdin,
             "{}",
@@ -104,16 +105,30 @@ impl Conversation {
 
     /// One tool call that must work.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<()> {
-        let answer = self.request("tools/call", &json!({ "name": tool, "arguments": arguments }))?;
+        self.begin_call(tool, arguments)?;
+        self.answered()
+    }
+
+    /// Calls a tool.
+    pub fn begin_call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<()> {
+        self.send("tools/call", &json!({ "name": tool, "arguments": arguments }))
+    }
+
+    /// Waits for the answer to a call, which must have worked.
+    pub fn answered(&mut self) -> anyhow::Result<()> {
+        let answer = self.answer()?;
         ensure!(!answer.contains("\"isError\":true") && !answer.contains("\"error\""), "{answer}");
         Ok(())
     }
 
-    fn request(&mut self, method: &str, params: &Value) -> anyhow::Result<String> {
+    fn send(&mut self, method: &str, params: &Value) -> anyhow::Result<()> {
         self.id += 1;
         let line =
             format!("{}\n", json!({ "jsonrpc": "2.0", "id": self.id, "method": method, "params": params }));
-        self.stdin.write_all(line.as_bytes())?;
+        Ok(self.stdin.write_all(line.as_bytes())?)
+    }
+
+    fn answer(&mut self) -> anyhow::Result<String> {
         let mut answer = String::new();
         let read = self.stdout.read_line(&mut answer)?;
         ensure!(read > 0, "the conversation ended");

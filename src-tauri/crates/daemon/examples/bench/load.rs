@@ -1,0 +1,193 @@
+//! What passes through the trusted process, as a program of its own, beside the same server alone and behind a bare relay.
+
+use crate::parts::Conversation;
+use crate::relay;
+use crate::trusted::TrustedProcess;
+use anyhow::Context;
+use ironcurtain_testkit::figures::{Row, Sample};
+use ironcurtain_testkit::programs::built;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// The number of calls that are under way at any time, where they do not wait for each other.
+const PIPELINED: usize = 64;
+
+/// The number of sessions that call at the same time.
+const SESSIONS: usize = 20;
+
+/// The number of times that a rate is measured; the best one counts, which others on the machine have disturbed least.
+const TRIES: usize = 3;
+
+/// So much is done.
+pub struct Amount {
+    /// Calls one after the other.
+    pub calls: usize,
+    /// Calls in a row that do not wait for each other.
+    pub pipelined: usize,
+    /// Calls of each of many sessions.
+    pub each: usize,
+}
+
+/// The ways to the same server.
+#[derive(Clone, Copy)]
+enum Way {
+    Ours,
+    Direct,
+    Relayed,
+}
+
+/// The server's own folder, and the trusted process.
+pub struct Ground<'a> {
+    trusted: &'a TrustedProcess,
+    folder: PathBuf,
+}
+
+impl<'a> Ground<'a> {
+    pub fn new(base: &Path, trusted: &'a TrustedProcess) -> anyhow::Result<Self> {
+        let folder = base.join("direct");
+        std::fs::create_dir_all(&folder)?;
+        std::fs::write(folder.join("note.txt"), "hello\n")?;
+        Ok(Self { trusted, folder })
+    }
+
+    fn conversation(&self, way: Way) -> anyhow::Result<Talk> {
+        let mut server = Command::new(built().join("ironcurtain-filesystem"));
+        server.arg(&self.folder);
+        let (with, path) = match way {
+            Way::Ours => {
+                let mut ours = self.trusted.session()?;
+                ours.call("write_file", &json!({ "path": "note.txt", "content": "hello\n" }))?;
+                (ours, json!("note.txt"))
+            }
+            Way::Direct => (Conversation::begin(server)?, json!(self.folder.join("note.txt"))),
+            Way::Relayed => {
+                (Conversation::begin(relay::before(&server)?)?, json!(self.folder.join("note.txt")))
+            }
+        };
+        Ok(Talk { with, arguments: json!({ "path": path }) })
+    }
+
+    /// A call of a small file at a time, which is allowed; all three in turn.
+    pub fn one_at_a_time(&self, amount: &Amount) -> anyhow::Result<Vec<Row>> {
+        let ways = [Way::Ours, Way::Direct, Way::Relayed];
+        let mut talks = ways.into_iter().map(|way| self.conversation(way)).collect::<Result<Vec<_>, _>>()?;
+        let mut samples = [Sample::default(), Sample::default(), Sample::default()];
+        for warm in [true, false] {
+            for _ in 0..amount.calls {
+                for (talk, sample) in talks.iter_mut().zip(&mut samples) {
+                    let began = Instant::now();
+                    talk.call()?;
+                    if !warm {
+                        sample.push(began.elapsed());
+                    }
+                }
+            }
+        }
+        let [ours, direct, relayed] = samples;
+        let (added, limit) = (ours.less(&direct), relayed.less(&direct));
+        let goal = "p50 <= 60 us, p99 <= 250 us";
+        Ok(vec![
+            Row::beside("allowed call, round trip", ours.clone(), "server direct", direct, ""),
+            Row::beside("allowed call, round trip", ours, "bare relay", relayed, "<= 1.5x"),
+            Row::added_beside("allowed call, added", added, "bare relay", limit, goal),
+        ])
+    }
+
+    /// Many calls under way in one session.
+    pub fn pipelined(&self, amount: &Amount) -> anyhow::Result<Row> {
+        self.rates("calls a second, 64 under way in one session", |way| {
+            let mut talk = self.conversation(way)?;
+            talk.many(amount.pipelined.min(1000))?;
+            let began = Instant::now();
+            talk.many(amount.pipelined)?;
+            Ok((amount.pipelined, began.elapsed()))
+        })
+    }
+
+    /// Many sessions, with a server each, that call one after the other.
+    pub fn many_sessions(&self, amount: &Amount) -> anyhow::Result<Row> {
+        self.rates("calls a second, 20 sessions", |way| {
+            let talks = (0..SESSIONS).map(|_| self.conversation(way)).collect::<Result<Vec<_>, _>>()?;
+            let began = Instant::now();
+            std::thread::scope(|scope| {
+                let call = |mut talk: Talk| {
+                    scope.spawn(move || (0..amount.each).try_for_each(|_| talk.call()).map(|()| talk))
+                };
+                let callers: Vec<_> = talks.into_iter().map(call).collect();
+                // They are kept until all are done: what ends takes time of the others.
+                let ended: Vec<_> = callers.into_iter().map(|caller| caller.join()).collect();
+                let took = began.elapsed();
+                for ended in ended {
+                    ended.map_err(|_| anyhow::anyhow!("a caller has panicked"))??;
+                }
+                Ok((SESSIONS * amount.each, took))
+            })
+        })
+    }
+
+    fn rates(
+        &self,
+        what: &str,
+        measure: impl Fn(Way) -> anyhow::Result<(usize, Duration)>,
+    ) -> anyhow::Result<Row> {
+        let mut best = [0.0_f64; 3];
+        for _ in 0..TRIES {
+            for (way, best) in [Way::Ours, Way::Direct, Way::Relayed].into_iter().zip(&mut best) {
+                let (calls, took) = measure(way)?;
+                let calls = u32::try_from(calls)?;
+                *best = best.max(f64::from(calls) / took.as_secs_f64());
+            }
+        }
+        let [ours, direct, relayed] = best;
+        let beside =
+            format!("server direct: {direct:.0}, bare relay: {relayed:.0} ({:.2}x)", relayed / direct);
+        Ok(Row::of(what, &format!("{ours:.0}"), &beside, &format!("{:.2}x", ours / direct), ">= 0.8x"))
+    }
+
+    /// Sessions that say nothing.
+    pub fn idle(&self, count: usize) -> anyhow::Result<Row> {
+        let before = self.trusted.resident_kib()?;
+        let sessions = (0..count).map(|_| self.trusted.session()).collect::<Result<Vec<_>, _>>()?;
+        let after = self.trusted.resident_kib()?;
+        let each = after.saturating_sub(before) / u64::try_from(count)?;
+        drop(sessions);
+        Ok(Row::of(
+            &format!("{count} idle sessions, in the trusted process"),
+            &format!("{each} KiB each"),
+            "",
+            "",
+            "<= 300 kB each",
+        ))
+    }
+}
+
+/// A conversation, and the call that is made in it.
+struct Talk {
+    with: Conversation,
+    arguments: Value,
+}
+
+impl Talk {
+    fn call(&mut self) -> anyhow::Result<()> {
+        self.with.call("read_text_file", &self.arguments)
+    }
+
+    /// So many calls, of which as many as may be are under way.
+    fn many(&mut self, count: usize) -> anyhow::Result<()> {
+        let mut left = count;
+        for _ in 0..PIPELINED.min(count) {
+            self.with.begin_call("read_text_file", &self.arguments)?;
+            left -= 1;
+        }
+        for _ in 0..count {
+            self.with.answered().context("a call under way")?;
+            if left > 0 {
+                self.with.begin_call("read_text_file", &self.arguments)?;
+                left -= 1;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,54 @@
+//! The least that can stand between a client and a server: a process that copies from one pipe to the other, in both
+//! directions, and reads nothing of what it copies. What it adds is what a process between two others costs here.
+
+use anyhow::Context;
+use std::io::{self, Read, Write};
+use std::process::{Command, Stdio};
+
+/// The word by which this program is the relay; the server's command follows.
+const WORD: &str = "--relay";
+
+/// The number of bytes that are copied at once.
+const PIECE: usize = 64 * 1024;
+
+/// The command of a relay before this server.
+pub fn before(server: &Command) -> anyhow::Result<Command> {
+    let mut relay = Command::new(std::env::current_exe()?);
+    relay.arg(WORD).arg(server.get_program()).args(server.get_args());
+    Ok(relay)
+}
+
+/// Runs the relay, if this program was started as one, until the conversation is over.
+pub fn run_if_asked() -> Option<anyhow::Result<()>> {
+    let mut words = std::env::args_os().skip(1);
+    (words.next()? == WORD).then(|| {
+        let program = words.next().context("no server to stand before")?;
+        let mut server =
+            Command::new(program).args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let to_server = server.stdin.take().context("no input")?;
+        let from_server = server.stdout.take().context("no output")?;
+        let answers = std::thread::spawn(move || copy(from_server, raw_stdout()));
+        copy(raw_stdin(), to_server)?;
+        server.wait()?;
+        answers.join().map_err(|_| anyhow::anyhow!("the relay has panicked"))??;
+        Ok(())
+    })
+}
+
+fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
+    let mut piece = vec![0; PIECE];
+    loop {
+        let read = from.read(&mut piece)?;
+        let Some(piece) = piece.get(..read).filter(|piece| !piece.is_empty()) else { return Ok(()) };
+        to.write_all(piece)?;
+    }
+}
+
+/// Standard input and output without the buffers and locks of the library.
+fn raw_stdin() -> impl Read {
+    std::fs::File::from(rustix::io::dup(rustix::stdio::stdin()).expect("standard input is open"))
+}
+
+fn raw_stdout() -> impl Write {
+    std::fs::File::from(rustix::io::dup(rustix::stdio::stdout()).expect("standard output is open"))
+}

@@ -1,0 +1,64 @@
+//! The trusted process as the program that people run.
+
+use crate::parts::Conversation;
+use anyhow::{Context, ensure};
+use ironcurtain_daemon::Home;
+use ironcurtain_testkit::figures;
+use ironcurtain_testkit::programs::{built, is_root};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The time within which it listens.
+const BOUND: Duration = Duration::from_secs(20);
+
+/// It is killed when this is dropped.
+pub struct TrustedProcess {
+    child: Child,
+    ours: PathBuf,
+}
+
+impl TrustedProcess {
+    /// Starts it with files of its own below this folder; what would be asked is denied.
+    pub fn start(below: &Path) -> anyhow::Result<Self> {
+        let (ours, person) = (below.join("ic"), below.join("person"));
+        let home = Home::under(&ours, &person);
+        std::fs::create_dir_all(&person)?;
+        home.prepare()?;
+        let child = Command::new(built().join("ironcurtain"))
+            .arg("daemon")
+            .args(is_root().then_some("--allow-root"))
+            .env("IRONCURTAIN_HOME", &ours)
+            .env("HOME", &person)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let (started, began) = (Self { child, ours }, Instant::now());
+        while UnixStream::connect(&home.socket).is_err() {
+            ensure!(began.elapsed() < BOUND, "the trusted process does not listen");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(started)
+    }
+
+    /// A session with the embedded server.
+    pub fn session(&self) -> anyhow::Result<Conversation> {
+        let mut shim = Command::new(built().join("ironcurtain-shim"));
+        shim.args(["--server", "filesystem"]).env("IRONCURTAIN_HOME", &self.ours);
+        Conversation::begin(shim)
+    }
+
+    pub fn resident_kib(&self) -> anyhow::Result<u64> {
+        figures::resident_kib(self.child.id())?.context("the trusted process has ended")
+    }
+}
+
+impl Drop for TrustedProcess {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
