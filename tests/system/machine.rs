@@ -4,8 +4,11 @@ use crate::client::{BOUND, Client};
 use crate::place::{Place, Prepared};
 use crate::world::{eventually, is_root, programs};
 use ironcurtain_daemon::Home;
+use ironcurtain_protocol::{
+    Hello, Purpose, Reply, ReplyFrame, Request, RequestFrame, VERSION, Welcome, read_frame, write_frame,
+};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -28,14 +31,29 @@ impl Machine {
     /// Starts the trusted process, which asks on a terminal, and waits until it listens.
     pub fn start(&mut self) {
         self.spawn();
-        eventually("the daemon listens", BOUND, || UnixStream::connect(&self.home.socket).is_ok());
+        self.listens();
+    }
+
+    /// Starts the trusted process as one that the modes of files hinder, which they do not hinder root.
+    pub fn start_minding_modes(&mut self) {
+        let bounded = "setpriv --bounding-set=-dac_override,-dac_read_search ";
+        self.spawn_by(if is_root() { bounded } else { "" });
+        self.listens();
     }
 
     /// Starts the trusted process.
     pub fn spawn(&mut self) {
+        self.spawn_by("");
+    }
+
+    fn listens(&self) {
+        eventually("the daemon listens", BOUND, || UnixStream::connect(&self.home.socket).is_ok());
+    }
+
+    fn spawn_by(&mut self, by: &str) {
         // Ignored by the shell, so ignored by the program: a limit on file sizes is an error, not a death.
         let root = if is_root() { " --allow-root" } else { "" };
-        let script = format!("trap '' XFSZ; exec \"$0\" daemon --ask terminal{root}");
+        let script = format!("trap '' XFSZ; exec {by}\"$0\" daemon --ask terminal{root}");
         let mut daemon = Command::new("sh")
             .args(["-c", &script])
             .arg(programs().join("ironcurtain"))
@@ -131,6 +149,18 @@ impl Machine {
             .env("HOME", &self.home.person)
             .output()
             .unwrap()
+    }
+
+    /// Asks the trusted process, as the person's own command does.
+    pub fn ask(&self, request: Request) -> Reply {
+        let mut stream = BufReader::new(UnixStream::connect(&self.home.socket).unwrap());
+        let hello = Hello { version: VERSION, purpose: Purpose::Control };
+        write_frame(stream.get_mut(), &hello).unwrap();
+        let welcome: Welcome = read_frame(&mut stream).unwrap();
+        assert!(matches!(welcome, Welcome::Accepted { .. }), "{welcome:?}");
+        write_frame(stream.get_mut(), &RequestFrame { id: 1, request }).unwrap();
+        let answer: ReplyFrame = read_frame(&mut stream).unwrap();
+        answer.reply
     }
 
     /// The log is whole, by the command's word.
