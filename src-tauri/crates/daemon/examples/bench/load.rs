@@ -1,4 +1,4 @@
-//! What passes through the trusted process, as a program of its own, beside the same server alone and behind a bare relay.
+//! Calls that pass through the trusted process, as a program of its own, beside the same server alone and behind a bare relay.
 
 use crate::parts::Conversation;
 use crate::relay;

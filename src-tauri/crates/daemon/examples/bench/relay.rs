@@ -2,6 +2,7 @@
 //! directions, and reads nothing of what it copies. What it adds is what a process between two others costs here.
 
 use anyhow::Context;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 
@@ -27,8 +28,9 @@ pub fn run_if_asked() -> Option<anyhow::Result<()>> {
             Command::new(program).args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let to_server = server.stdin.take().context("no input")?;
         let from_server = server.stdout.take().context("no output")?;
-        let answers = std::thread::spawn(move || copy(from_server, raw_stdout()));
-        copy(raw_stdin(), to_server)?;
+        let (from_client, to_client) = (raw_stdin()?, raw_stdout()?);
+        let answers = std::thread::spawn(move || copy(from_server, to_client));
+        copy(from_client, to_server)?;
         server.wait()?;
         answers.join().map_err(|_| anyhow::anyhow!("the relay has panicked"))??;
         Ok(())
@@ -44,11 +46,12 @@ fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     }
 }
 
-/// Standard input and output without the buffers and locks of the library.
-fn raw_stdin() -> impl Read {
-    std::fs::File::from(rustix::io::dup(rustix::stdio::stdin()).expect("standard input is open"))
+/// Standard input without the buffer and the lock of the library.
+fn raw_stdin() -> io::Result<File> {
+    Ok(File::from(rustix::io::dup(rustix::stdio::stdin())?))
 }
 
-fn raw_stdout() -> impl Write {
-    std::fs::File::from(rustix::io::dup(rustix::stdio::stdout()).expect("standard output is open"))
+/// The same of standard output.
+fn raw_stdout() -> io::Result<File> {
+    Ok(File::from(rustix::io::dup(rustix::stdio::stdout())?))
 }
