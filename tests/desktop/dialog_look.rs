@@ -3,7 +3,7 @@
 use crate::screen::{BOUND, Control, Screen, until};
 use crate::stand::{DIALOG, Stand, armed, focused, shown};
 
-/// What Allow says before all of it was in view.
+/// The words of Allow before all of it was in view.
 const UNREAD: &str = "To allow: scroll down first, there is more to read";
 
 #[test]

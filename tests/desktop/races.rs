@@ -4,6 +4,8 @@
 //! - `IRONCURTAIN_RACES=all` runs every scene at every pace, more than 500 tries; without it each scene is run once under
 //!   each window manager.
 
+#![expect(clippy::print_stdout, reason = "whoever runs the races reads what came of each")]
+
 mod desk;
 mod scenes;
 

@@ -76,7 +76,7 @@ enum Pointer {
     Brought(Instant),
 }
 
-/// What the person is shown about Allow.
+/// The words and the ring that the person is shown about Allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// There is more to read.
@@ -182,7 +182,7 @@ impl Arming {
         false
     }
 
-    /// What the person is shown about Allow, and when that changes by itself.
+    /// The stage that the person is shown.
     pub(crate) fn stage(&self, now: Instant) -> Stage {
         let rest = self.disturbed + REST;
         let chosen = match self.pointer {
@@ -218,7 +218,7 @@ impl Arming {
         now.saturating_duration_since(self.disturbed) >= REST
     }
 
-    /// What is to be pressed is another thing now, or at another place: a pointer that is there was not brought to it.
+    /// Allow is another thing now, or at another place: a pointer that is there was not brought to it.
     fn change(&mut self, now: Instant) {
         self.press(now);
         if self.pointer != Pointer::Off {

@@ -46,6 +46,9 @@ pub(super) struct AllowPlace {
     on_screen: Option<gdk::Rectangle>,
 }
 
+/// Position and size of a window.
+type Place = ((i32, i32), (u32, u32));
+
 struct Inner {
     view: ConsentView,
     layout: Layout,
@@ -58,7 +61,7 @@ struct Inner {
     timer: RefCell<Option<(glib::SourceId, Instant)>>,
     gesture: RefCell<Option<gtk::GestureMultiPress>>,
     /// Position and size of the window.
-    place: Cell<Option<((i32, i32), (u32, u32))>>,
+    place: Cell<Option<Place>>,
     pointer_was: Cell<(i32, i32)>,
     pointer_on: Cell<bool>,
     pressed: Cell<Option<Instant>>,
@@ -268,7 +271,7 @@ impl Inner {
         }
     }
 
-    /// Where nothing tells of a cover, more than a file to read has to be held.
+    /// Returns `true` if Allow has to be held: it is more than a file to read, and nothing tells of a cover.
     fn needs_holding(&self) -> bool {
         let (offer, _) = self.layout.choices.chosen();
         let little = self.view.choices.get(offer).is_some_and(|choice| choice.reads_one_file);

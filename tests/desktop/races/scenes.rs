@@ -102,7 +102,7 @@ impl Scene {
         Try { name, accident, meant }
     }
 
-    /// What is done without meaning it. Returns other windows that are still there.
+    /// Does what nobody means. Returns other windows that are still there.
     fn play(self, desk: &mut Desk, spots: &Spots, pace: u64, stand: &mut Stand) -> Vec<Stand> {
         let ask = |stand: &mut Stand| stand.order("ask write q1 60000");
         let (x, y) = spots.first.allow;

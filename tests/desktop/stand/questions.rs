@@ -261,7 +261,7 @@ fn five_offers(base: Question) -> Question {
             reach,
             label: what.into(),
             sentence: format!("Claude Code may use {what}"),
-            lifetimes: all[1].lifetimes.clone(),
+            lifetimes: vec![Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour],
         });
     }
     Question { offers: all, ..base }

@@ -210,6 +210,7 @@ fn missing(slow: bool, before: &[(u32, Event)], now: u32, last: Event) -> Option
     let disturbs =
         |event: &Event| matches!(event, Event::Press | Event::Changed | Event::Down(_) | Event::Action);
     let (by, pressed) = match last {
+        Event::Action => (By::Key, Some(before.len())),
         Event::Up(by) => {
             // Of a key that repeats itself, the first since it was let go.
             let from = before.iter().rposition(|(_, event)| match by {
@@ -229,8 +230,15 @@ fn missing(slow: bool, before: &[(u32, Event)], now: u32, last: Event) -> Option
             }
             (by, pressed)
         }
-        Event::Action => (By::Key, Some(before.len())),
-        _ => return Some("neither a release nor a screen reader's press"),
+        Event::Changed
+        | Event::Focused(_)
+        | Event::InView(_)
+        | Event::Read
+        | Event::Slow(_)
+        | Event::Pointer(_)
+        | Event::Keyed(_)
+        | Event::Press
+        | Event::Down(_) => return Some("neither a release nor a screen reader's press"),
     };
     let Some(pressed) = pressed else { return Some("no press before the release") };
     let began = before.get(pressed).map_or(now, |(at, _)| *at);

@@ -17,7 +17,7 @@ const FRAME: Duration = Duration::from_millis(80);
 #[derive(Clone)]
 pub(super) struct Allow {
     pub(super) button: gtk::Button,
-    /// What to do now, in words.
+    /// The next thing to do, in words.
     pub(super) hint: gtk::Label,
     label: gtk::Label,
     ring: gtk::DrawingArea,

@@ -101,14 +101,14 @@ impl Inner {
         let weak = Rc::downgrade(self);
         button.connect_touch_event(move |_, event| {
             if let Some(inner) = weak.upgrade() {
-                match event.event_type() {
-                    gdk::EventType::TouchBegin => {
-                        inner.on(Event::Pointer(true));
-                        inner.on(Event::Down(By::Pointer));
-                    }
-                    gdk::EventType::TouchEnd => inner.end_press(event.coords().unwrap_or((-1.0, -1.0))),
-                    gdk::EventType::TouchCancel => inner.on(Event::Press),
-                    _ => {}
+                let kind = event.event_type();
+                if kind == gdk::EventType::TouchBegin {
+                    inner.on(Event::Pointer(true));
+                    inner.on(Event::Down(By::Pointer));
+                } else if kind == gdk::EventType::TouchEnd {
+                    inner.end_press(event.coords().unwrap_or((-1.0, -1.0)));
+                } else if kind == gdk::EventType::TouchCancel {
+                    inner.on(Event::Press);
                 }
             }
             Propagation::Stop
@@ -172,29 +172,21 @@ impl Inner {
     }
 
     fn notice(self: &Rc<Self>, event: &gdk::Event) {
-        use gdk::EventType::{
-            ButtonPress, EnterNotify, KeyPress, Map, MotionNotify, Scroll, Unmap, VisibilityNotify,
-            WindowState,
-        };
-        match event.event_type() {
-            VisibilityNotify => {
-                if let Some(event) = event.downcast_ref::<gdk::EventVisibility>() {
-                    self.on(Event::InView(event.state() == gdk::VisibilityState::Unobscured));
-                }
-            }
-            Map | Unmap => self.on(Event::Changed),
-            WindowState => {
-                let state = event.downcast_ref::<gdk::EventWindowState>();
-                let hides = gdk::WindowState::ICONIFIED | gdk::WindowState::WITHDRAWN;
-                if state.is_some_and(|state| state.changed_mask().intersects(hides)) {
-                    self.on(Event::Changed);
-                }
-            }
-            MotionNotify | KeyPress | ButtonPress | Scroll => self.work(),
-            EnterNotify if event.root_coords().is_some_and(|root| !self.pointer_stood_at(root)) => {
-                self.work()
-            }
-            _ => {}
+        use gdk::EventType::{ButtonPress, EnterNotify, KeyPress, Map, MotionNotify, Scroll, Unmap};
+        let kind = event.event_type();
+        if let Some(event) = event.downcast_ref::<gdk::EventVisibility>() {
+            self.on(Event::InView(event.state() == gdk::VisibilityState::Unobscured));
+        }
+        let hides = gdk::WindowState::ICONIFIED | gdk::WindowState::WITHDRAWN;
+        let hidden = event
+            .downcast_ref::<gdk::EventWindowState>()
+            .is_some_and(|state| state.changed_mask().intersects(hides));
+        if hidden || [Map, Unmap].contains(&kind) {
+            self.on(Event::Changed);
+        }
+        let came = kind == EnterNotify && event.root_coords().is_some_and(|at| !self.pointer_stood_at(at));
+        if came || [MotionNotify, KeyPress, ButtonPress, Scroll].contains(&kind) {
+            self.work();
         }
     }
 

@@ -10,7 +10,7 @@ pub(super) type Colour = (u8, u8, u8);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Palette {
     ground: Colour,
-    /// What is pressed or typed into.
+    /// The ground of a button or a text field.
     field: Colour,
     edge: Colour,
     ink: Colour,
