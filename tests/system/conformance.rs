@@ -2,16 +2,15 @@
 //!
 //! - The suite speaks HTTP alone, so `bridge.py` stands before both.
 
+use crate::consent::Next;
 use crate::place::Prepared;
 use crate::world::{World, installed};
+use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-
-/// The checks that fail through the shim alone; the reasons stand in `docs/architecture.md`.
-const DIFFERENCES: [&str; 1] = ["tools-call-sampling"];
 
 /// The number of checks that the suite has for a server.
 const CHECKS: usize = 46;
@@ -93,6 +92,7 @@ fn install(prepared: &Prepared) {
         "test_tool_with_logging",
         "test_tool_with_progress",
         "test_error_handling",
+        "test_reconnection",
     ];
     let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "suite", "comment": "", "args": args });
     let mut tools: Vec<Value> = plain.iter().map(|name| tool(name, json!({}))).collect();
@@ -110,22 +110,12 @@ fn install(prepared: &Prepared) {
 fn a_server_passes_through_the_shim_what_it_passes_alone() {
     let world = World::with(install);
     let direct = Bridge::start(Command::new("/usr/bin/python3").arg(script("server.py"))).checks();
-    let failed = |checks: &BTreeMap<String, String>| -> BTreeSet<String> {
-        checks.iter().filter(|(_, status)| *status == "FAILURE").map(|(id, _)| id.clone()).collect()
-    };
-    assert!(failed(&direct).is_empty() && direct.len() == CHECKS, "{direct:?}");
+    let failed = direct.values().filter(|status| *status == "FAILURE");
+    assert_eq!((failed.count(), direct.len()), (0, CHECKS), "{direct:?}");
+    // Of sampling the person is asked.
+    world.person.will(Next::Allow(Reach::Request, Lifetime::Once));
     let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
     let through =
         Bridge::start(shim.args(["--server", "suite"]).env("IRONCURTAIN_HOME", world.ours())).checks();
-    let differ =
-        through.iter().filter(|(id, status)| direct.get(*id) != Some(status)).map(|(id, _)| id.as_str());
-    assert_eq!(differ.collect::<BTreeSet<_>>(), BTreeSet::from(DIFFERENCES));
-    assert_eq!(through.len(), CHECKS, "{through:?}");
-    let documented = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/architecture.md"));
-    for id in DIFFERENCES {
-        assert!(
-            documented.contains(&format!("| `{id}` |")),
-            "`{id}` differs without a reason in docs/architecture.md"
-        );
-    }
+    assert_eq!(through, direct);
 }
