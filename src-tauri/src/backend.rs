@@ -7,6 +7,7 @@ mod trusted;
 
 pub(crate) use trusted::{TrustedProcess, TrustedProcessError};
 
+use ironcurtain_daemon::consent::LateError;
 use ironcurtain_daemon::{Daemon, Home};
 use ironcurtain_protocol::{Reply, Request};
 use std::path::PathBuf;
@@ -21,6 +22,10 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub trait Backend: Send + Sync + 'static {
     /// Sends one request.
     fn request(&self, request: Request) -> BoxFuture<Reply>;
+
+    /// Shows the person a question again that nobody answered in time, in the dialog. `true` where the same call passes once
+    /// from now on; else why it was not shown. The dialog alone answers.
+    fn ask_again(&self, question: String) -> BoxFuture<Result<bool, LateError>>;
 
     /// A number that moves whenever sessions, questions, grants or activity change.
     fn changes(&self) -> watch::Receiver<u64>;

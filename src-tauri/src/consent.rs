@@ -82,6 +82,7 @@ enum Command {
     /// The person said no without the dialog.
     Denied(String),
     Decided(String, DialogResult),
+    Tell(String),
 }
 
 /// The outcome of a dialog.
@@ -126,6 +127,10 @@ impl Consent for DialogConsent {
 
     fn withdraw(&self, question: &str, _why: Withdrawn) {
         let _ = self.commands.send(Command::Withdraw(question.to_owned()));
+    }
+
+    fn tell(&self, notice: &str) {
+        let _ = self.commands.send(Command::Tell(notice.to_owned()));
     }
 }
 

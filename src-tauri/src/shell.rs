@@ -8,6 +8,7 @@ use crate::consent::{DialogConsent, DialogLoop};
 use crate::options::AppOptions;
 use crate::tray::{MenuAction, Tray, TrayState};
 use crate::window::{self, AppState};
+use ironcurtain_daemon::consent::Consent;
 use ironcurtain_protocol::{Reply, Request};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -100,7 +101,9 @@ async fn refresh(app: &AppHandle) {
     let reply = state.backend.request(Request::Sessions).await;
     let sessions = if let Reply::Sessions(sessions) = reply { sessions } else { Vec::new() };
     let questions = state.desktop.waiting().borrow().len();
-    show(app, TrayState { status, sessions, questions });
+    let reply = state.backend.request(Request::Questions).await;
+    let missed = if let Reply::Questions(all) = reply { all.missed } else { Vec::new() };
+    show(app, TrayState { status, sessions, questions, missed });
     window::notify_changed(app);
 }
 
@@ -112,16 +115,29 @@ fn show(app: &AppHandle, state: TrayState) {
     }
 }
 
+/// Asks the trusted process for something; the person is told what it would not do.
+fn ask(app: &AppHandle, request: Request) {
+    let app = app.clone();
+    tauri::async_runtime::spawn(async move {
+        let reply = app.state::<AppState>().backend.request(request).await;
+        if let Reply::Failed { message, .. } = reply {
+            tracing::warn!(message, "what the menu was pressed for could not be done");
+            app.state::<AppState>().desktop.tell(&message);
+        }
+    });
+}
+
 fn perform(app: &AppHandle, action: MenuAction) {
     match action {
         MenuAction::Questions => app.state::<AppState>().desktop.raise(),
         MenuAction::Open => window::open(app),
-        MenuAction::End { session } => {
+        MenuAction::End { session } => ask(app, Request::EndSession { session }),
+        MenuAction::Lockdown { on } => ask(app, Request::Lockdown { on, end_servers: false }),
+        MenuAction::AskAgain { question } => {
             let app = app.clone();
             tauri::async_runtime::spawn(async move {
-                let reply = app.state::<AppState>().backend.request(Request::EndSession { session }).await;
-                if let Reply::Failed { message, .. } = reply {
-                    tracing::warn!(message, "the session could not be ended");
+                if let Err(problem) = app.state::<AppState>().backend.ask_again(question).await {
+                    app.state::<AppState>().desktop.tell(&problem.to_string());
                 }
             });
         }

@@ -17,6 +17,7 @@ use tauri::{AppHandle, Wry};
 const ID: &str = "ironcurtain";
 const PROTECTING: &[u8] = include_bytes!("../../icons/tray/protecting-44.png");
 const ASKING: &[u8] = include_bytes!("../../icons/tray/asking-44.png");
+const LOCKDOWN: &[u8] = include_bytes!("../../icons/tray/lockdown-44.png");
 const DEGRADED: &[u8] = include_bytes!("../../icons/tray/degraded-44.png");
 
 /// The icon in the panel, if there is a panel that has one.
@@ -100,6 +101,7 @@ fn picture(protection: Protection) -> tauri::Result<Image<'static>> {
     Image::from_bytes(match protection {
         Protection::Protecting => PROTECTING,
         Protection::Asking => ASKING,
+        Protection::Lockdown => LOCKDOWN,
         Protection::Degraded => DEGRADED,
     })
 }

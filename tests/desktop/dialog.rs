@@ -180,6 +180,27 @@ fn a_note_goes_with_the_denial() {
 }
 
 #[test]
+fn a_no_can_be_for_the_session_or_pause_the_agent_with_a_note() {
+    let screen = Screen::start();
+    for (words, event) in [
+        ("Deny write_file in ~/notes until this session ends", "q1 deny Session no drafts"),
+        ("Deny, and pause the agent until you resume it", "q1 deny Pause no drafts"),
+    ] {
+        let stand = focused(&screen, "write");
+        screen.key("alt+n");
+        until("the note", || {
+            let note = screen.controls(DIALOG).into_iter().find(|one| one.name == "Note for the agent");
+            note.filter(|note| note.is("focused"))
+        });
+        screen.xdotool(&["type", "no drafts"]);
+        screen.press(DIALOG, "radio button", words);
+        screen.press(DIALOG, "push button", "Deny");
+        assert_eq!(stand.event(), event);
+        gone(&screen);
+    }
+}
+
+#[test]
 fn questions_come_one_after_the_other_and_a_withdrawn_one_goes() {
     let screen = Screen::start();
     let mut stand = shown(&screen, "write", BOUND * 4);

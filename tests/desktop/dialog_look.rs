@@ -30,7 +30,7 @@ fn every_control_has_a_name_and_a_role() {
             ("radio button", "15 minutes"),
             ("radio button", "1 hour"),
             ("radio button", "always"),
-            ("toggle button", "Deny with a note"),
+            ("toggle button", "More ways to deny"),
             ("push button", "Deny"),
             ("push button", "Allow once"),
         ]
@@ -210,7 +210,7 @@ fn a_call_that_fetches_shows_the_host_and_the_whole_address() {
 fn hostile_text_stays_text_and_leaves_the_buttons_where_they_are() {
     let screen = Screen::start();
     let stand = shown(&screen, "hostile", BOUND * 4);
-    for name in ["Deny with a note", "Deny", "Allow once"] {
+    for name in ["More ways to deny", "Deny", "Allow once"] {
         let found = until(name, || screen.controls(DIALOG).into_iter().find(|one| one.name == name));
         assert!(on_screen(&found), "{name} is off the screen: {found:?}");
     }

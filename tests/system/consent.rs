@@ -1,6 +1,8 @@
 //! A person made of a list of answers.
 
-use ironcurtain_daemon::consent::{Answer, Consent, Lifetime, Piece, Question, Reach, Slot, Withdrawn};
+use ironcurtain_daemon::consent::{
+    Answer, Consent, DenialReach, Lifetime, Piece, Question, Reach, Slot, Withdrawn,
+};
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
@@ -24,6 +26,8 @@ pub enum Next {
     AllowFirst(Vec<Reach>),
     /// Denies.
     Deny,
+    /// Denies with this note, and more than the call.
+    DenyMore(DenialReach, Option<String>),
     /// Closes the dialog.
     Close,
     /// Never answers.
@@ -39,6 +43,7 @@ pub struct Person {
     asked: Mutex<Vec<Question>>,
     ignored: Mutex<Vec<Slot>>,
     withdrawn: Mutex<Vec<Withdrawn>>,
+    told: Mutex<Vec<String>>,
 }
 
 impl Person {
@@ -59,6 +64,16 @@ impl Person {
     /// The number of questions that there were since the last look.
     pub fn count(&self) -> usize {
         self.asked.lock().unwrap().len()
+    }
+
+    /// Answers the oldest question that was ignored so far.
+    pub fn answers_late(&self, answer: Answer) {
+        self.ignored.lock().unwrap().remove(0).answer(answer);
+    }
+
+    /// The notices since the beginning.
+    pub fn told(&self) -> Vec<String> {
+        self.told.lock().unwrap().clone()
     }
 
     pub fn withdrawn(&self) -> Vec<Withdrawn> {
@@ -86,7 +101,8 @@ impl Consent for Person {
                 let lifetime = if stands { Lifetime::Session } else { Lifetime::Once };
                 Some(Answer::Allow { offer, lifetime })
             }
-            Next::Deny => Some(Answer::Deny { note: None }),
+            Next::Deny => Some(Answer::Deny { note: None, reach: DenialReach::Call }),
+            Next::DenyMore(reach, note) => Some(Answer::Deny { note, reach }),
             Next::Close | Next::After(..) => None,
             Next::Ignore => {
                 self.asked.lock().unwrap().push(question);
@@ -103,5 +119,9 @@ impl Consent for Person {
 
     fn withdraw(&self, _: &str, why: Withdrawn) {
         self.withdrawn.lock().unwrap().push(why);
+    }
+
+    fn tell(&self, notice: &str) {
+        self.told.lock().unwrap().push(notice.to_owned());
     }
 }

@@ -10,6 +10,9 @@ pub struct Place {
     _dir: TempDir,
 }
 
+/// Settings by which a person is asked each time, as often as a test has it: how much is asked is a test of its own.
+const ASKED_FREELY: &str = r#"{ "questionsPerMinute": 1000, "denialHoldsSeconds": 0 }"#;
+
 impl Place {
     pub fn new(prepare: impl FnOnce(&Prepared)) -> Self {
         // Not in `/tmp`, of which every sandbox has its own.
@@ -19,6 +22,7 @@ impl Place {
         std::fs::create_dir(base.join("tmp")).unwrap();
         let home = Home::under(&base.join("ic"), &base.join("person"));
         home.prepare().unwrap();
+        std::fs::write(home.config.join("config.json"), ASKED_FREELY).unwrap();
         prepare(&Prepared { home: home.clone() });
         Self { home, base, _dir: dir }
     }

@@ -250,7 +250,7 @@ fn the_next_session_has_the_settings_of_now() {
     let world = hostile::world();
     let note = world.file("docs/note.txt", "note");
     let mut running = world.connect("hostile");
-    world.replaces(SETTINGS, r#"{ "questionDeadlineSeconds": 7 }"#);
+    world.replaces(SETTINGS, r#"{ "questionDeadlineSeconds": 7, "denialHoldsSeconds": 0 }"#);
     let mut next = world.connect("hostile");
     let seconds = |client: &mut Client| {
         client.open(&note).refused("the user denied this call");

@@ -85,7 +85,8 @@ fn a_new_file_can_be_written_once(files: Files) {
 
 fn denial_closing_and_silence_say_why_and_the_server_never_sees_the_call(files: Files) {
     let world = files.world(|w| {
-        std::fs::write(w.home.config.join("config.json"), r#"{"questionDeadlineSeconds":1}"#).unwrap();
+        let settings = r#"{"questionDeadlineSeconds":1,"denialHoldsSeconds":0}"#;
+        std::fs::write(w.home.config.join("config.json"), settings).unwrap();
     });
     let secret = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");

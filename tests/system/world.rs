@@ -5,7 +5,7 @@ use crate::consent::Person;
 use crate::place::{Place, Prepared};
 use ironcurtain_daemon::{Daemon, DaemonOptions, Home, start};
 use ironcurtain_protocol::{
-    ActivityView, AuditCheckView, GrantView, Reply, Request, SessionView, StatusView,
+    ActivityView, AuditCheckView, GrantView, QuestionsView, Reply, Request, SessionView, StatusView,
 };
 use ironcurtain_testkit::programs::built;
 pub use ironcurtain_testkit::{programs::is_root, wait::eventually};
@@ -111,6 +111,20 @@ impl World {
             Reply::Status(status) => status,
             other => panic!("{other:?}"),
         }
+    }
+
+    pub fn questions(&self) -> QuestionsView {
+        match self.request(Request::Questions) {
+            Reply::Questions(questions) => questions,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The person has the only question that nobody answered in time shown again.
+    pub fn ask_again(&self) -> bool {
+        let missed = self.questions().missed;
+        assert_eq!(missed.len(), 1, "{missed:?}");
+        self.runtime.as_ref().unwrap().block_on(self.daemon.ask_again(&missed[0].id)).unwrap()
     }
 
     pub fn sessions(&self) -> Vec<SessionView> {

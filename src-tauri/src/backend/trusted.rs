@@ -1,7 +1,7 @@
 //! The trusted process on a thread and a runtime of its own, so that neither side ever waits for the other.
 
 use super::{Backend, BoxFuture, Trusted};
-use ironcurtain_daemon::consent::Consent;
+use ironcurtain_daemon::consent::{Consent, LateError};
 use ironcurtain_daemon::{Daemon, DaemonOptions, StartError, start};
 use ironcurtain_protocol::{ErrorCode, Reply, Request};
 use std::io;
@@ -114,6 +114,12 @@ impl Backend for TrustedProcess {
                 message: "IronCurtain is ending; start it anew".to_owned(),
             })
         })
+    }
+
+    fn ask_again(&self, question: String) -> BoxFuture<Result<bool, LateError>> {
+        let daemon = self.daemon.clone();
+        let asked = self.runtime.spawn(async move { daemon.ask_again(&question).await });
+        Box::pin(async move { asked.await.unwrap_or(Err(LateError::Ending)) })
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

@@ -7,6 +7,7 @@
 
 mod allow;
 mod choices;
+mod denials;
 mod input;
 mod layout;
 mod palette;
@@ -19,7 +20,7 @@ use super::{Command, DialogResult};
 use gtk::glib::{self, ControlFlow};
 use gtk::prelude::*;
 use gtk::{ResponseType, gdk};
-use ironcurtain_daemon::consent::Answer;
+use ironcurtain_daemon::consent::{Answer, DenialReach};
 use layout::Layout;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -105,6 +106,7 @@ impl Dialog {
         inner.look_for_the_pointer();
         inner.connect_controls();
         inner.connect_input();
+        inner.connect_denials();
         inner.refresh_choice();
         inner.layout.window.show_all();
         inner.layout.deny.grab_focus();
@@ -164,9 +166,20 @@ impl Inner {
         self.layout.note_toggle.connect_toggled(move |toggle| {
             if let Some(inner) = weak.upgrade() {
                 inner.layout.note.set_visible(toggle.is_active());
+                inner.layout.denials.widget().set_visible(toggle.is_active());
                 if toggle.is_active() {
                     inner.layout.note.grab_focus();
                 }
+                inner.on(Event::Changed);
+                inner.work();
+            }
+        });
+    }
+
+    fn connect_denials(self: &Rc<Self>) {
+        let weak = Rc::downgrade(self);
+        self.layout.denials.connect_changed(move || {
+            if let Some(inner) = weak.upgrade() {
                 inner.on(Event::Changed);
                 inner.work();
             }
@@ -195,9 +208,11 @@ impl Inner {
     }
 
     fn deny(&self, with_note: bool) {
-        let note = Some(self.layout.note.text().trim().to_owned())
-            .filter(|note| with_note && self.layout.note_toggle.is_active() && !note.is_empty());
-        self.end(DialogResult::Answered(Answer::Deny { note }));
+        let with_note = with_note && self.layout.note_toggle.is_active();
+        let note =
+            Some(self.layout.note.text().trim().to_owned()).filter(|note| with_note && !note.is_empty());
+        let reach = if with_note { self.layout.denials.chosen() } else { DenialReach::Call };
+        self.end(DialogResult::Answered(Answer::Deny { note, reach }));
     }
 
     fn end(&self, verdict: DialogResult) {

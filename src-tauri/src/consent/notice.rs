@@ -18,6 +18,7 @@ pub(super) struct Notices {
 
 enum Command {
     Show { id: String, text: String },
+    Tell { text: String },
     Close { id: String },
 }
 
@@ -39,6 +40,11 @@ impl Notices {
         let _ = self.commands.send(Command::Show { id: id.to_owned(), text: text.to_owned() });
     }
 
+    /// Tells something that is no question.
+    pub(super) fn tell(&self, text: &str) {
+        let _ = self.commands.send(Command::Tell { text: text.to_owned() });
+    }
+
     pub(super) fn close(&self, id: &str) {
         let _ = self.commands.send(Command::Close { id: id.to_owned() });
     }
@@ -53,16 +59,19 @@ fn serve(commands: &Receiver<Command>, queue: &WeakUnboundedSender<QueueCommand>
                 if let Some(earlier) = open.remove(&id) {
                     earlier.close();
                 }
-                // Asked once, when the first one is due. A service that does not answer is taken to read markup.
-                let reads_markup = *markup.get_or_insert_with(|| {
-                    notify_rust::get_capabilities().map_or(true, |all| all.iter().any(|c| c == "body-markup"))
-                });
+                let reads_markup = *markup.get_or_insert_with(reads_markup);
                 match notification(&text, reads_markup).show() {
                     Ok(handle) => {
                         listen(handle.id(), id.clone(), queue.clone());
                         open.insert(id, handle);
                     }
                     Err(error) => tracing::info!(%error, "the notification could not be shown"),
+                }
+            }
+            Command::Tell { text } => {
+                let reads_markup = *markup.get_or_insert_with(reads_markup);
+                if let Err(error) = notice(&text, reads_markup).show() {
+                    tracing::info!(%error, "the notification could not be shown");
                 }
             }
             Command::Close { id } => {
@@ -72,6 +81,24 @@ fn serve(commands: &Receiver<Command>, queue: &WeakUnboundedSender<QueueCommand>
             }
         }
     }
+}
+
+/// Asked once, when the first one is due. A service that does not answer is taken to read markup.
+fn reads_markup() -> bool {
+    notify_rust::get_capabilities().map_or(true, |all| all.iter().any(|c| c == "body-markup"))
+}
+
+/// Something that is no question, with nothing to press.
+fn notice(text: &str, reads_markup: bool) -> Notification {
+    let body = if reads_markup { escape(text) } else { text.to_owned() };
+    Notification::new()
+        .appname("IronCurtain")
+        .summary("IronCurtain")
+        .body(&body)
+        .icon("ironcurtain-desktop")
+        .urgency(Urgency::Normal)
+        .timeout(Timeout::Default)
+        .finalize()
 }
 
 /// Waits for what is pressed there, until the notification is closed.
@@ -125,5 +152,7 @@ mod tests {
         assert_eq!(shown.body, "&lt;a href='x'&gt;Click &amp; win&lt;/a&gt; wants to write a file");
         assert_eq!(shown.actions, ["open", "Open", "deny", "Deny"]);
         assert_eq!(notification("a & b", false).body, "a & b");
+        let told = notice("a <b>", true);
+        assert_eq!((told.body.as_str(), told.actions), ("a &lt;b&gt;", vec![]));
     }
 }

@@ -9,7 +9,7 @@ use super::notice::Notices;
 use super::view::{ConsentView, plain};
 use super::{AnswerSink, Command, DialogResult, LoopParts, PendingQuestion};
 use gtk::glib;
-use ironcurtain_daemon::consent::{Answer, Question};
+use ironcurtain_daemon::consent::{Answer, DenialReach, Question};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -66,9 +66,10 @@ impl DialogQueue {
             Command::Unseen(id) => self.notify(&id),
             Command::Show => self.show(),
             Command::Denied(id) => {
-                let no = DialogResult::Answered(Answer::Deny { note: None });
+                let no = DialogResult::Answered(Answer::Deny { note: None, reach: DenialReach::Call });
                 self.remove(&id, Some(no));
             }
+            Command::Tell(notice) => self.notices.tell(&notice),
             Command::Raise => {
                 if let Some(dialog) = &self.dialog {
                     dialog.raise();

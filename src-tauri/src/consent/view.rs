@@ -48,6 +48,8 @@ pub(crate) struct ConsentView {
     pub(crate) details: String,
     /// The choices that can be allowed, the narrowest first.
     pub(crate) choices: Vec<Choice>,
+    /// The calls that a no for the rest of the session is for.
+    pub(crate) denial: String,
     /// The time for which the question waits.
     pub(crate) deadline: Duration,
 }
@@ -134,6 +136,7 @@ impl ConsentView {
                     reads_one_file: offer.reach == Reach::Paths && reads_one_file(question),
                 })
                 .collect(),
+            denial: text::clip(&text::line(&question.denial), HEADLINE_CHARS),
             deadline: question.deadline,
         }
     }

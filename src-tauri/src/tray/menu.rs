@@ -3,10 +3,13 @@
 //! - Pure: a function of what is known, so tests compare it whole.
 
 use crate::consent::text;
-use ironcurtain_protocol::{Protection, SessionView, StatusView};
+use ironcurtain_protocol::{Protection, QuestionState, QuestionView, SessionView, StatusView};
 
 /// Most sessions the menu lists; the window has all.
 const SESSIONS: usize = 12;
+
+/// Longest line of a question.
+const LINE: usize = 60;
 
 /// The facts that the menu is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -17,6 +20,8 @@ pub(crate) struct TrayState {
     pub(crate) sessions: Vec<SessionView>,
     /// Questions that wait for the person.
     pub(crate) questions: usize,
+    /// Those that nobody answered in time.
+    pub(crate) missed: Vec<QuestionView>,
 }
 
 /// Everything that the tray shows.
@@ -42,7 +47,9 @@ pub(crate) enum MenuEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum MenuAction {
     Questions,
+    AskAgain { question: String },
     End { session: String },
+    Lockdown { on: bool },
     Open,
     Quit,
 }
@@ -52,7 +59,10 @@ impl MenuAction {
     pub(crate) fn id(&self) -> String {
         match self {
             Self::Questions => "questions".to_owned(),
+            Self::AskAgain { question } => format!("again:{question}"),
             Self::End { session } => format!("end:{session}"),
+            Self::Lockdown { on: true } => "lockdown".to_owned(),
+            Self::Lockdown { on: false } => "lockdown-off".to_owned(),
             Self::Open => "open".to_owned(),
             Self::Quit => "quit".to_owned(),
         }
@@ -62,9 +72,15 @@ impl MenuAction {
     pub(crate) fn from_id(id: &str) -> Option<Self> {
         match id {
             "questions" => Some(Self::Questions),
+            "lockdown" => Some(Self::Lockdown { on: true }),
+            "lockdown-off" => Some(Self::Lockdown { on: false }),
             "open" => Some(Self::Open),
             "quit" => Some(Self::Quit),
-            other => other.strip_prefix("end:").map(|session| Self::End { session: session.to_owned() }),
+            other => {
+                let end = other.strip_prefix("end:").map(|session| Self::End { session: session.to_owned() });
+                let again = || other.strip_prefix("again:");
+                end.or_else(|| again().map(|question| Self::AskAgain { question: question.to_owned() }))
+            }
         }
     }
 }
@@ -82,7 +98,11 @@ impl TrayMenu {
                 action: MenuAction::Questions,
             }
         });
+        if !state.missed.is_empty() {
+            entries.push(missed(&state.missed));
+        }
         entries.push(sessions(&state.sessions));
+        entries.push(lockdown(state));
         entries.push(MenuEntry::Separator);
         entries.push(MenuEntry::Press { text: "Open IronCurtain".to_owned(), action: MenuAction::Open });
         entries.push(MenuEntry::Press { text: quit(state.sessions.len()), action: MenuAction::Quit });
@@ -96,6 +116,7 @@ fn protection(state: &TrayState) -> Protection {
     match &state.status {
         None => Protection::Degraded,
         Some(status) if status.protection == Protection::Degraded => Protection::Degraded,
+        Some(status) if status.lockdown => Protection::Lockdown,
         Some(_) if state.questions > 0 => Protection::Asking,
         Some(_) => Protection::Protecting,
     }
@@ -107,6 +128,7 @@ fn headline(protection: Protection, state: &TrayState) -> String {
         Protection::Protecting => format!("Protecting {}", count(state.sessions.len(), "session")),
         Protection::Asking if state.questions == 1 => "1 question waits for you".to_owned(),
         Protection::Asking => format!("{} questions wait for you", state.questions),
+        Protection::Lockdown => "Locked down: what needs your word is denied".to_owned(),
         Protection::Degraded => {
             let trouble = state.status.as_ref().and_then(|status| status.troubles.first());
             let words = trouble.map_or_else(|| "not ready yet".to_owned(), |trouble| text::line(trouble));
@@ -129,6 +151,30 @@ fn sessions(sessions: &[SessionView]) -> MenuEntry {
         })
         .collect();
     MenuEntry::Sub { text: format!("Sessions ({})", sessions.len()), presses }
+}
+
+/// Those that can be asked again; the others were.
+fn missed(missed: &[QuestionView]) -> MenuEntry {
+    let open = missed.iter().filter(|question| question.state == QuestionState::Missed);
+    let presses: Vec<_> = open
+        .take(SESSIONS)
+        .map(|question| {
+            let line =
+                question.lines.first().map_or_else(String::new, |line| text::clip(&text::line(line), LINE));
+            let words = format!("{}: {line}", text::name(&question.client));
+            (mnemonics_off(&words), MenuAction::AskAgain { question: question.id.clone() })
+        })
+        .collect();
+    if presses.is_empty() {
+        return MenuEntry::Line("No unanswered questions".to_owned());
+    }
+    MenuEntry::Sub { text: format!("Unanswered ({})", presses.len()), presses }
+}
+
+fn lockdown(state: &TrayState) -> MenuEntry {
+    let is_on = state.status.as_ref().is_some_and(|status| status.lockdown);
+    let text = if is_on { "End lockdown" } else { "Lock down: deny what needs my word" };
+    MenuEntry::Press { text: text.to_owned(), action: MenuAction::Lockdown { on: !is_on } }
 }
 
 fn quit(sessions: usize) -> String {
@@ -166,6 +212,7 @@ mod tests {
                     MenuEntry::Separator,
                     MenuEntry::Line("No questions".into()),
                     MenuEntry::Line("No sessions".into()),
+                    lock(true),
                     MenuEntry::Separator,
                     MenuEntry::Press { text: "Open IronCurtain".into(), action: MenuAction::Open },
                     MenuEntry::Press { text: "Quit".into(), action: MenuAction::Quit },
@@ -180,6 +227,7 @@ mod tests {
             status: Some(status(Protection::Asking, &[])),
             sessions: vec![session("s1", "Claude Code", "filesystem"), session("s2", "R&D", "git")],
             questions: 1,
+            missed: vec![],
         };
         assert_eq!(
             TrayMenu::new(&state),
@@ -201,6 +249,7 @@ mod tests {
                             ("End R&&D \u{2192} git".into(), MenuAction::End { session: "s2".into() }),
                         ],
                     },
+                    lock(true),
                     MenuEntry::Separator,
                     MenuEntry::Press { text: "Open IronCurtain".into(), action: MenuAction::Open },
                     MenuEntry::Press { text: "Quit (ends 2 sessions)".into(), action: MenuAction::Quit },
@@ -215,6 +264,7 @@ mod tests {
             status: Some(status(Protection::Degraded, &["the audit log cannot be written"])),
             sessions: vec![],
             questions: 3,
+            missed: vec![],
         };
         let menu = TrayMenu::new(&state);
         assert_eq!(
@@ -229,10 +279,44 @@ mod tests {
     }
 
     #[test]
+    fn lockdown_shows_and_can_be_ended_and_what_nobody_answered_can_be_asked_again() {
+        let question = |id: &str, state| QuestionView {
+            id: id.into(),
+            session: "s".into(),
+            client: "R&D".into(),
+            server: "git".into(),
+            tool: None,
+            lines: vec!["read /a".into()],
+            rule: String::new(),
+            reason: String::new(),
+            since_ms: None,
+            kept_seconds: Some(60),
+            state,
+        };
+        let locked = StatusView { lockdown: true, ..status(Protection::Lockdown, &[]) };
+        let missed = vec![question("q", QuestionState::Missed), question("r", QuestionState::AllowedLate)];
+        let menu = TrayMenu::new(&TrayState { status: Some(locked), missed, ..TrayState::default() });
+        assert_eq!(menu.protection, Protection::Lockdown);
+        assert_eq!(menu.tooltip, "IronCurtain: Locked down: what needs your word is denied");
+        let again = MenuAction::AskAgain { question: "q".into() };
+        let presses = vec![("R&&D: read /a".to_owned(), again)];
+        assert!(menu.entries.contains(&MenuEntry::Sub { text: "Unanswered (1)".into(), presses }));
+        assert!(menu.entries.contains(&lock(false)), "{:?}", menu.entries);
+    }
+
+    fn lock(on: bool) -> MenuEntry {
+        let text = if on { "Lock down: deny what needs my word" } else { "End lockdown" };
+        MenuEntry::Press { text: text.into(), action: MenuAction::Lockdown { on } }
+    }
+
+    #[test]
     fn ids_name_their_choice() {
         let all = [
             MenuAction::Questions,
             MenuAction::End { session: "s:1".into() },
+            MenuAction::AskAgain { question: "end:q".into() },
+            MenuAction::Lockdown { on: true },
+            MenuAction::Lockdown { on: false },
             MenuAction::Open,
             MenuAction::Quit,
         ];
@@ -250,6 +334,7 @@ mod tests {
             started_ms: 0,
             sessions: 0,
             questions: 0,
+            lockdown: false,
             troubles: troubles.iter().map(ToString::to_string).collect(),
             servers: vec![],
             policy: String::new(),
@@ -279,6 +364,7 @@ mod tests {
             asked: 0,
             roots: vec![],
             left: 0,
+            paused: false,
         }
     }
 }

@@ -1,10 +1,11 @@
 //! A made-up trusted process, with data for every page of the window.
 
 use crate::questions::client;
+use ironcurtain_daemon::consent::LateError;
 use ironcurtain_desktop::{Backend, BoxFuture};
 use ironcurtain_protocol::{
     ActivityView, AuditCheckView, ClientView, ErrorCode, GrantView, LeftChoice, LeftFileView, LeftState,
-    Protection, Reply, Request, RootView, SessionRecordView, SessionView, StatusView,
+    Protection, QuestionsView, Reply, Request, RootView, SessionRecordView, SessionView, StatusView,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -46,6 +47,7 @@ impl Made {
                 started_ms: now() - 3_600_000,
                 sessions: self.state().sessions.len(),
                 questions: 0,
+                lockdown: false,
                 troubles: vec![],
                 servers: vec!["filesystem".into(), "git".into()],
                 policy: "0".repeat(64),
@@ -82,6 +84,11 @@ impl Made {
                 self.changes.send_modify(|n| *n += 1);
                 Reply::Session(record.clone())
             }
+            Request::Questions => Reply::Questions(QuestionsView::default()),
+            Request::Forget { .. }
+            | Request::Pause { .. }
+            | Request::Resume { .. }
+            | Request::Lockdown { .. } => Reply::Done,
             Request::LastLooks => Reply::LastLooks(vec![]),
             Request::Grants => Reply::Grants(self.state().grants.clone()),
             Request::Revoke { grant } if grant == "g4" => {
@@ -119,6 +126,11 @@ impl Backend for Made {
     fn request(&self, request: Request) -> BoxFuture<Reply> {
         let reply = self.reply(request);
         Box::pin(async move { reply })
+    }
+
+    fn ask_again(&self, question: String) -> BoxFuture<Result<bool, LateError>> {
+        println!("asked-again {question}");
+        Box::pin(async { Ok(true) })
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
@@ -163,6 +175,7 @@ fn sessions(now: u64) -> Vec<SessionView> {
                 root("/home/ada/Documents/tax", "grant `g1`", Some("g1")),
             ],
             left: 2,
+            paused: false,
         },
         SessionView {
             id: "s2".into(),
@@ -188,6 +201,7 @@ fn sessions(now: u64) -> Vec<SessionView> {
                 None,
             )],
             left: 0,
+            paused: false,
         },
     ]
 }

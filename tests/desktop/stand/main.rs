@@ -13,7 +13,7 @@ mod backend;
 mod other;
 mod questions;
 
-use ironcurtain_daemon::consent::{Answer, Consent, Withdrawn};
+use ironcurtain_daemon::consent::{Answer, Consent, DenialReach, Withdrawn};
 use ironcurtain_desktop::{AnswerSink, AppOptions, DialogConsent, DialogLoop, run_shell};
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -73,9 +73,12 @@ impl AnswerSink for Printed {
         self.answered = true;
         match answer {
             Answer::Allow { offer, lifetime } => println!("{} allow {offer} {lifetime:?}", self.id),
-            Answer::Deny { note: Some(note) } => println!("{} deny {note}", self.id),
             Answer::Unavailable { why } => println!("{} unavailable {why}", self.id),
-            Answer::Deny { note: None } => println!("{} deny", self.id),
+            Answer::Deny { note, reach } => {
+                let reach = if reach == DenialReach::Call { String::new() } else { format!(" {reach:?}") };
+                let note = note.map_or_else(String::new, |note| format!(" {note}"));
+                println!("{} deny{reach}{note}", self.id);
+            }
         }
     }
 

@@ -52,6 +52,7 @@ fn write(id: &str, deadline: Duration) -> Question {
         arguments: vec![("path".into(), path.into()), ("content".into(), content.into())],
         preview: Some(Preview::Content(content.into())),
         offers: offers("~/Documents/tax/2026"),
+        denial: "write_file in ~/notes".into(),
         deadline,
     }
 }

@@ -95,6 +95,14 @@ words! {
         Resource => "resource",
         /// A host, an address or a way of asking that the sandbox's proxy refuses.
         Network => "network",
+        /// The person has locked everything down that needs their word.
+        Lockdown => "lockdown",
+        /// The person has paused the agent.
+        Paused => "paused",
+        /// The person's no to the same, or for the rest of the session.
+        EarlierAnswer => "earlier-answer",
+        /// The client asks more than a person can answer.
+        TooManyQuestions => "too-many-questions",
     }
 }
 
@@ -113,6 +121,8 @@ words! {
         Settled => "settled",
         /// Nobody could be asked.
         Unavailable => "unavailable",
+        /// The person stopped it, with more than this question.
+        Stopped => "stopped",
     }
 }
 

@@ -45,6 +45,10 @@ pub enum Event {
     FileDecided,
     /// The oldest entries were removed, because they were older than the log is kept.
     Retention,
+    /// Lockdown began or ended.
+    Lockdown,
+    /// A session was paused or resumed, or a no for the rest of it was taken back.
+    Pause,
 }
 
 impl Event {
@@ -57,7 +61,9 @@ impl Event {
             | Self::Revoked
             | Self::Policy
             | Self::FileDecided
-            | Self::Retention => true,
+            | Self::Retention
+            | Self::Lockdown
+            | Self::Pause => true,
             Self::Daemon
             | Self::Session
             | Self::Server

@@ -32,6 +32,31 @@ pub enum Command {
     Sessions,
     /// Show one session, live or ended, and the files it left that run later; keep them, or move them to quarantine.
     Session(SessionOptions),
+    /// Show the questions that wait, those that nobody answered in time, and what is denied for a session; or forget one.
+    Questions {
+        /// What to do with them.
+        #[command(subcommand)]
+        action: Option<QuestionsAction>,
+    },
+    /// Deny everything of a session, until it is resumed.
+    Pause {
+        /// Id of the session, as listed.
+        session: String,
+    },
+    /// Let a paused session go on: it is asked about as before.
+    Resume {
+        /// Id of the session, as listed.
+        session: String,
+    },
+    /// Deny at once, and until it is ended, whatever needs your word.
+    Lockdown {
+        /// Begin it, or end it.
+        #[arg(value_enum, default_value_t = Switch::On)]
+        switch: Switch,
+        /// End every session and its server as well.
+        #[arg(long)]
+        end_servers: bool,
+    },
     /// Show what is granted, or take it back.
     Grants {
         /// What to do with them.
@@ -120,6 +145,27 @@ pub enum GrantsAction {
     /// Take one back; says so only when it is proved.
     Revoke {
         /// Id of the grant, as listed.
+        id: String,
+    },
+}
+
+/// On or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// It begins.
+    On,
+    /// It ends.
+    Off,
+}
+
+/// What to do with questions. They are answered in the app or on its terminal, and nowhere else.
+#[derive(Debug, Subcommand)]
+pub enum QuestionsAction {
+    /// List them.
+    List,
+    /// Forget one that nobody answered in time, or take a no for the rest of a session back: it is asked again.
+    Forget {
+        /// Its id, as listed.
         id: String,
     },
 }

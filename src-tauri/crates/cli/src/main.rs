@@ -16,7 +16,8 @@ mod servers;
 mod session;
 mod sheet;
 
-use arguments::{Arguments, AuditAction, Command, GrantsAction};
+use anyhow::bail;
+use arguments::{Arguments, AuditAction, Command, GrantsAction, QuestionsAction, Switch};
 use clap::Parser;
 use connection::Connection;
 use ironcurtain_protocol::{Reply, Request};
@@ -46,6 +47,18 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Sessions => return session::all(screen),
         Command::Session(options) => return session::one(options, screen),
         Command::Stop => return show(&Connection::open()?.stop(session::still_looked_at)?, screen),
+        Command::Questions { action: None | Some(QuestionsAction::List) } => Request::Questions,
+        Command::Questions { action: Some(QuestionsAction::Forget { id }) } => {
+            Request::Forget { question: id }
+        }
+        Command::Pause { session } => Request::Pause { session },
+        Command::Resume { session } => Request::Resume { session },
+        Command::Lockdown { switch: Switch::Off, end_servers: true } => {
+            bail!("`--end-servers` goes with `on`: `ironcurtain lockdown --end-servers`")
+        }
+        Command::Lockdown { switch, end_servers } => {
+            Request::Lockdown { on: switch == Switch::On, end_servers }
+        }
         Command::Grants { action: None | Some(GrantsAction::List) } => Request::Grants,
         Command::Grants { action: Some(GrantsAction::Revoke { id }) } => Request::Revoke { grant: id },
         Command::Audit { action: None } => Request::Activity { limit: arguments::DEFAULT_TAIL },

@@ -1,7 +1,10 @@
 //! Replies as text for people.
 
 use crate::sheet::{Sheet, counted};
-use ironcurtain_protocol::{ActivityView, GrantView, Protection, Reply, SessionView, StatusView};
+use ironcurtain_protocol::{
+    ActivityView, DenialView, GrantView, Protection, QuestionState, QuestionsView, Reply, SessionView,
+    StatusView,
+};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// A reply for people.
@@ -13,6 +16,7 @@ pub fn text(reply: &Reply) -> Sheet {
         Reply::Sessions(sessions) => sessions.iter().for_each(|one| session(&mut sheet, one)),
         Reply::Grants(grants) if grants.is_empty() => sheet.line("Nothing is granted."),
         Reply::Grants(grants) => grants.iter().for_each(|one| grant(&mut sheet, one)),
+        Reply::Questions(questions) => self::questions(&mut sheet, questions),
         Reply::Revoked { grant, restarted, unstored } => {
             match restarted.len() {
                 0 => sheet.line(format_args!("Taken back: {grant}")),
@@ -50,10 +54,14 @@ fn status(sheet: &mut Sheet, status: &StatusView) {
     let state = match status.protection {
         Protection::Protecting => "protecting",
         Protection::Asking => "asking",
+        Protection::Lockdown => "locked down: what needs your word is denied",
         Protection::Degraded => "in trouble",
     };
     sheet.line(format_args!("IronCurtain {} is {state} (process {}).", status.version, status.pid));
     status.troubles.iter().for_each(|trouble| sheet.line(format_args!("  ! {trouble}")));
+    if status.lockdown {
+        sheet.line("  LOCKDOWN   whatever needs your word is denied; `ironcurtain lockdown off` ends it");
+    }
     sheet.line(format_args!("  sessions   {}", status.sessions));
     sheet.line(format_args!("  questions  {}", status.questions));
     sheet.line(format_args!("  servers    {}", status.servers.join(", ")));
@@ -84,6 +92,9 @@ fn session(sheet: &mut Sheet, session: &SessionView) {
         "  calls      {} allowed, {} denied, {} asked",
         session.allowed, session.denied, session.asked
     ));
+    if session.paused {
+        sheet.line(format_args!("  PAUSED: `ironcurtain resume {}` lets it go on", session.id));
+    }
     if session.left > 0 {
         sheet.line(format_args!("  {}: `ironcurtain session {}` shows them", left(session.left), session.id));
     }
@@ -110,6 +121,34 @@ fn grant(sheet: &mut Sheet, grant: &GrantView) {
             "  UNUSED for {days} days: `ironcurtain grants revoke {}` takes it back",
             grant.id
         ));
+    }
+}
+
+fn questions(sheet: &mut Sheet, questions: &QuestionsView) {
+    let QuestionsView { waiting, missed, denied } = questions;
+    if waiting.is_empty() && missed.is_empty() && denied.is_empty() {
+        sheet.line("No questions.");
+    }
+    for question in waiting.iter().chain(missed) {
+        let state = match question.state {
+            QuestionState::Waiting => "waits for you",
+            QuestionState::Missed => "nobody answered; it is asked again when it is tried again",
+            QuestionState::ShownAgain => "waits for you again, after its call",
+            QuestionState::AllowedLate => "you allowed it late: the same call passes once",
+        };
+        let tool = question.tool.as_ref().map(|tool| format!(", {tool}")).unwrap_or_default();
+        let (client, server) = (&question.client, &question.server);
+        sheet.line(format_args!("{}  {client} -> {server}{tool}  {state}", question.id));
+        question.lines.iter().for_each(|line| sheet.line(format_args!("  would      {line}")));
+        sheet.line(format_args!("  why        {}", question.reason));
+        if let Some(seconds) = question.kept_seconds {
+            sheet.line(format_args!("  kept for   {} min", seconds.div_ceil(60)));
+        }
+    }
+    for denial in denied {
+        let DenialView { id, client, server, what, .. } = denial;
+        sheet.line(format_args!("{id}  {client} -> {server}  denied for its session: {what}"));
+        denial.note.iter().for_each(|note| sheet.line(format_args!("  you said   {note}")));
     }
 }
 

@@ -85,7 +85,9 @@ impl Clock {
     }
 }
 
-fn boot_ms() -> u64 {
+/// Milliseconds since the machine was started, asleep or not.
+#[must_use]
+pub fn boot_ms() -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Boottime);
     let (seconds, millis) =
         (u64::try_from(tv_sec).unwrap_or(0), u64::try_from(tv_nsec / 1_000_000).unwrap_or(0));

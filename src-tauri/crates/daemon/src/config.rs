@@ -66,6 +66,13 @@ pub struct Config {
     /// The time that a question waits, in seconds. Clients give up on a call after 60.
     #[cfg_attr(test, schemars(range(min = 1, max = 3600)))]
     pub question_deadline_seconds: u64,
+    /// The number of questions that one client may put within a minute; more is denied.
+    #[cfg_attr(test, schemars(range(min = 1, max = 1000)))]
+    pub questions_per_minute: usize,
+    /// The time for which the first no to a call holds without asking again, in seconds; each further one holds for twice as
+    /// long. 0 asks every time.
+    #[cfg_attr(test, schemars(range(min = 0, max = 3600)))]
+    pub denial_holds_seconds: u64,
     /// The number of sessions that may be open at once.
     #[cfg_attr(test, schemars(range(min = 1, max = 100_000)))]
     pub max_sessions: usize,
@@ -119,6 +126,8 @@ impl Default for Config {
         Self {
             schema_version: 1,
             question_deadline_seconds: 45,
+            questions_per_minute: 5,
+            denial_holds_seconds: 60,
             max_sessions: 1000,
             memory_mib: 512,
             session_memory_mib: 64,
@@ -167,6 +176,8 @@ impl Config {
         let (sessions, memory) = (config.max_sessions as u64, u64::from(config.memory_mib));
         for (field, value, range) in [
             ("questionDeadlineSeconds", config.question_deadline_seconds, 1..=3600),
+            ("questionsPerMinute", config.questions_per_minute as u64, 1..=1000),
+            ("denialHoldsSeconds", config.denial_holds_seconds, 0..=3600),
             ("maxSessions", sessions, 1..=100_000),
             ("memoryMib", memory, 64..=65_536),
             ("sessionMemoryMib", u64::from(config.session_memory_mib), 1..=64),

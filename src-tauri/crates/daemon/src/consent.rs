@@ -8,25 +8,37 @@ mod broker;
 mod consequence;
 mod exchange;
 mod grantable;
+mod identical;
+mod late;
+mod missed;
+mod not_approved;
 mod offers;
 mod preview;
 mod principal;
 mod question;
+mod rate;
 mod showable;
+mod stops;
 mod terminal;
 pub mod visible;
 mod words;
 
 pub use crate::grants::Lifetime;
-pub use broker::{Broker, QuestionOutcome};
-pub use exchange::{Approval, Exchange, ExchangeError, NotApproved};
+pub use broker::{Broker, PutQuestion, QuestionOutcome};
+pub use exchange::{Approval, Exchange, ExchangeError};
 pub use grantable::{Grantable, RequestedAccess};
+pub use identical::{AskedFirst, QuestionKey};
+pub use late::{LateAsking, LateError};
+pub use missed::{Inquiry, MissedError, MissedQuestion, MissedQuestions, MissedState};
+pub use not_approved::{NotApproved, PAUSED};
 pub use offers::{grants_of, offers, tilde};
 pub use principal::Principal;
 pub(crate) use principal::shown_client;
 pub use question::{
-    CallQuestion, HOST_RULE, HostQuestion, SAMPLING_RULE, SamplingQuestion, WorkspaceQuestion,
+    CallQuestion, HOST_RULE, HostQuestion, SAMPLING_RULE, SamplingQuestion, WORKSPACE_RULE, WorkspaceQuestion,
 };
+pub use rate::{DeniedKey, QuestionLimits};
+pub use stops::{DenialScope, SessionDenial, Stop, StopState, Stops};
 pub(crate) use terminal::pieces;
 pub use terminal::{NobodyToAsk, Terminal};
 pub use words::size;
@@ -44,6 +56,9 @@ pub trait Consent: Send + Sync + 'static {
 
     /// The question is over without this asker's answer (deadline, cancelled call, ended session): take it away.
     fn withdraw(&self, question: &str, why: Withdrawn);
+
+    /// Tells the person something that needs no answer, where that is possible.
+    fn tell(&self, _notice: &str) {}
 
     /// Returns `false` if no question can ever be answered: then the app may take the place of this process.
     fn reaches_person(&self) -> bool {
@@ -98,7 +113,34 @@ pub enum Answer {
     Deny {
         /// The person's note for the agent.
         note: Option<String>,
+        /// The things that are denied with it.
+        reach: DenialReach,
     },
+}
+
+/// The things that a no is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DenialReach {
+    /// The call.
+    Call,
+    /// All that [`Question::denial`] says, until the session ends.
+    Session,
+    /// Everything of the session, until the person resumes it.
+    Pause,
+}
+
+impl DenialReach {
+    /// The end of the sentence on record that the question was denied.
+    fn on_record(self, note: Option<&str>) -> String {
+        let reach = match self {
+            Self::Call => "",
+            Self::Session => ", for the rest of the session",
+            Self::Pause => ", and the agent is paused",
+        };
+        let note = note.map_or_else(String::new, |note| format!(", with the note: {note}"));
+        format!("{reach}{note}")
+    }
 }
 
 /// Why a question was taken away.
@@ -112,6 +154,8 @@ pub enum Withdrawn {
     SessionEnded,
     /// The answer to another question settled it.
     Settled,
+    /// The person stopped it, with more than this question.
+    Stopped,
 }
 
 /// One question, as plain text ready to show. Control and bidirectional characters are already made visible.
@@ -147,6 +191,8 @@ pub struct Question {
     pub preview: Option<Preview>,
     /// The offers that the person can choose from, the narrowest first. Never empty.
     pub offers: Vec<Offer>,
+    /// The calls that a no for the rest of the session is for: "read_file in ~/docs".
+    pub denial: String,
     /// The time for which the question waits; starts anew while the person works in it.
     pub deadline: Duration,
 }
@@ -232,6 +278,18 @@ pub enum Reach {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    /// A broker by which nothing is stopped.
+    pub(super) fn broker(consent: Arc<impl Consent>) -> Broker {
+        Broker::new(consent, Stops::open(Path::new("/proc/self/nothing").to_path_buf()))
+    }
+
+    /// The scope of a call that names nothing.
+    pub(super) fn scope() -> DenialScope {
+        DenialScope::of_call("t", &[], &[], |_| false)
+    }
 
     /// A question that can be allowed once.
     pub(super) fn question(id: &str) -> Question {
@@ -269,6 +327,7 @@ mod tests {
                 sentence: "claude may read it".into(),
                 lifetimes: vec![Lifetime::Once],
             }],
+            denial: "read_file in /home/u".into(),
             deadline: Duration::from_secs(45),
         }
     }

@@ -1,8 +1,10 @@
 //! The requests of a person's own programs: to be shown things, to take things away, and to keep what is there.
 //!
-//! - Nothing here allows anything: there is no request that answers a question or adds a grant.
+//! - Nothing here allows anything: there is no request that answers a question or adds a grant. What ends a stop lets the
+//!   person be asked again.
 
 mod revoking;
+mod stopping;
 
 use crate::autostart::DecideError;
 use crate::daemon_state::DaemonState;
@@ -28,8 +30,11 @@ pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
     let (from, mut to) = peer.stream.into_split();
     let mut lines = Lines::new(from, MAX_FRAME_BYTES);
     while let Ok(Some(Line::Whole(line, _))) = lines.next().await {
+        let asker = Asker::Peer(peer.pid);
         let numbered = match serde_json::from_slice::<RequestFrame>(&line) {
-            Ok(RequestFrame { id, request }) => ReplyFrame { id, reply: answer(&state, request).await },
+            Ok(RequestFrame { id, request }) => {
+                ReplyFrame { id, reply: answer(&state, request, asker).await }
+            }
             Err(problem) => ReplyFrame { id: 0, reply: failed(ErrorCode::Malformed, problem.to_string()) },
         };
         if send(&mut to, &numbered).await.is_err() {
@@ -38,8 +43,17 @@ pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
     }
 }
 
+/// Whoever asks for something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// The program that the trusted process is in: the person's own window or terminal.
+    Own,
+    /// Another program of this user, by its process id.
+    Peer(u32),
+}
+
 /// Does one thing.
-pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request) -> Reply {
+pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: Asker) -> Reply {
     match request {
         Request::Status => Reply::Status(status(state)),
         Request::Sessions => Reply::Sessions(state.live().iter().map(|s| s.view()).collect()),
@@ -58,6 +72,14 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request) -> Reply 
         Request::Grants => Reply::Grants(grants(state)),
         Request::Revoke { grant } => revoking::revoke(state, &grant).await,
         Request::EndSession { session } => end_session(state, &session),
+        Request::Questions => Reply::Questions(view::questions(&state.services.broker)),
+        Request::Forget { question } => stopping::forget(state, &question, asker).await,
+        Request::Pause { session } => stopping::pause(state, &session, asker).await,
+        Request::Resume { session } => stopping::resume(state, &session, asker).await,
+        Request::Lockdown { on: true, end_servers } => {
+            stopping::begin_lockdown(state, end_servers, asker).await
+        }
+        Request::Lockdown { on: false, .. } => stopping::end_lockdown(state, asker).await,
         Request::Activity { limit } => activity(state, limit.min(MOST_ENTRIES)).await,
         Request::VerifyAudit => verify(state).await,
         Request::Metrics => metrics(state),
@@ -87,18 +109,20 @@ fn undecided(problem: &DecideError) -> Reply {
 
 fn status(state: &DaemonState) -> StatusView {
     let questions = *state.services.broker.open().borrow();
-    let health = state.services.health.all();
+    let (health, lockdown) = (state.services.health.all(), state.services.broker.stops().now().lockdown);
     StatusView {
-        protection: match (health.is_empty(), questions) {
-            (false, _) => Protection::Degraded,
-            (true, 0) => Protection::Protecting,
-            (true, _) => Protection::Asking,
+        protection: match (health.is_empty(), lockdown, questions) {
+            (false, ..) => Protection::Degraded,
+            (true, true, _) => Protection::Lockdown,
+            (true, false, 0) => Protection::Protecting,
+            (true, false, _) => Protection::Asking,
         },
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_ms: state.started_ms,
         sessions: state.live().len(),
         questions,
+        lockdown,
         troubles: health,
         servers: state.reloader.settings().servers.names().map(str::to_owned).collect(),
         policy: state.services.snapshot().hash.clone(),

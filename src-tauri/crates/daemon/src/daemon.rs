@@ -9,9 +9,9 @@ pub use giving::{Gift, GiveError, GrantTerms, ProvedClient};
 use crate::autostart::{Autostart, AutostartParts};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::consent::{Broker, Consent};
+use crate::consent::{Broker, Consent, LateError, Stops};
 use crate::containment::{Machine, MachineOptions, ServerPrograms};
-use crate::control;
+use crate::control::{self, Asker};
 use crate::daemon_state::DaemonState;
 use crate::descriptors;
 use crate::grants::{GrantParts, Grants, StoreError};
@@ -165,6 +165,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         changes: changes.clone(),
         sandboxes: &shutdown.sandboxes,
     });
+    let stops = Stops::open(options.home.lockdown());
     let services = Services {
         machine,
         programs: ServerPrograms {
@@ -178,7 +179,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         settings: reloader.follow_settings(),
         audit,
         grants,
-        broker: Broker::new(consent),
+        broker: Broker::new(consent, stops),
         health,
         workspaces,
         metrics: Metrics::default(),
@@ -199,7 +200,16 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
 impl Daemon {
     /// Does what a person's own program may ask for; the same as over the socket.
     pub async fn request(&self, request: Request) -> Reply {
-        control::answer(&self.0, request).await
+        control::answer(&self.0, request, Asker::Own).await
+    }
+
+    /// Puts a question that nobody answered in time to the person again, on the dialog or the terminal, and waits for the
+    /// answer. `true` where the agent's identical call passes once from now on.
+    ///
+    /// # Errors
+    /// [`LateError`]: nothing is allowed.
+    pub async fn ask_again(&self, question: &str) -> Result<bool, LateError> {
+        self.0.services.late_asking().ask(question).await
     }
 
     /// Stops the server of a live session and starts it again.
@@ -267,12 +277,13 @@ async fn end_of_others(state: Arc<DaemonState>, unfinished: io::Result<Vec<Unfin
 /// Notes a change of what people are shown whenever the questions, the troubles or the grants change.
 async fn note_changes(state: Arc<DaemonState>) {
     let (mut open, mut health) = (state.services.broker.open(), state.services.health.watch());
-    let mut grants = state.services.grants.watch();
+    let (mut grants, mut stops) = (state.services.grants.watch(), state.services.broker.stops().watch());
     loop {
         let changed = tokio::select! {
             changed = open.changed() => changed,
             changed = health.changed() => changed,
             changed = grants.changed() => changed,
+            changed = stops.changed() => changed,
         };
         if changed.is_err() {
             return;

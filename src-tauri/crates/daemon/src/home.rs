@@ -149,6 +149,12 @@ impl Home {
         self.state.join("state.db")
     }
 
+    /// The file that says that everything is locked down.
+    #[must_use]
+    pub fn lockdown(&self) -> PathBuf {
+        self.state.join("lockdown")
+    }
+
     /// Settings of the sandboxes that `srt` makes, a directory for each session.
     #[must_use]
     pub fn srt(&self) -> PathBuf {

@@ -33,6 +33,8 @@ struct Figures {
     violations: Counter,
     root_changes: Counter,
     questions: Counter,
+    merged: Counter,
+    unasked: Family<Label, Counter>,
     answers: Family<Label, Counter>,
     answering: Histogram,
     calls: Family<Label, Counter>,
@@ -61,6 +63,8 @@ impl Default for Metrics {
             violations: Counter::default(),
             root_changes: Counter::default(),
             questions: Counter::default(),
+            merged: Counter::default(),
+            unasked: Family::default(),
             answers: Family::default(),
             answering: Histogram::new(PEOPLE),
             calls: Family::default(),
@@ -88,6 +92,16 @@ impl Metrics {
         self.0.questions.inc();
     }
 
+    /// A call waits for the answer to the same question.
+    pub fn merged(&self) {
+        self.0.merged.inc();
+    }
+
+    /// Nobody is asked about a call, for the reason that stands for a rule.
+    pub fn unasked(&self, why: &'static str) {
+        self.0.unasked.get_or_create(&[("why", why)]).inc();
+    }
+
     /// A question ended; a person who answered took so long.
     pub fn answered(&self, end: &EscalationResult, took: Duration) {
         let kind = match end {
@@ -97,6 +111,7 @@ impl Metrics {
             EscalationResult::Closed => "closed",
             EscalationResult::Settled => "settled",
             EscalationResult::Unavailable => "unavailable",
+            EscalationResult::Stopped => "stopped",
             EscalationResult::Other(_) => "other",
         };
         self.0.answers.get_or_create(&[("kind", kind)]).inc();
@@ -154,6 +169,16 @@ impl Metrics {
             f.root_changes.clone(),
         );
         all.register("ironcurtain_questions", "Questions put to the person", f.questions.clone());
+        all.register(
+            "ironcurtain_questions_merged",
+            "Calls that waited for the answer to the same question",
+            f.merged.clone(),
+        );
+        all.register(
+            "ironcurtain_questions_unasked",
+            "Calls that were denied without a question, by reason",
+            f.unasked.clone(),
+        );
         all.register("ironcurtain_questions_open", "Questions that wait", gauge(gauges.questions as u64));
         all.register("ironcurtain_answers", "Ends of questions, by kind", f.answers.clone());
         all.register("ironcurtain_answer_seconds", "Time that people took to answer", f.answering.clone());

@@ -4,7 +4,7 @@
 
 use crate::autostart::Autostart;
 use crate::config::Config;
-use crate::consent::{Broker, Exchange, Principal};
+use crate::consent::{Broker, Exchange, LateAsking, Principal, QuestionLimits};
 use crate::containment::{Machine, ProgramError, ServerPrograms};
 use crate::grants::Grants;
 use crate::health::Health;
@@ -19,6 +19,7 @@ use crate::workspaces::Workspaces;
 use ironcurtain_audit::Audit;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// The services that all sessions share.
@@ -72,7 +73,23 @@ impl Services {
     #[must_use]
     pub fn exchange<'a>(&'a self, principal: &'a Principal) -> Exchange<'a> {
         let Self { audit, broker, grants, changes, metrics, .. } = self;
-        Exchange { principal, audit, broker, grants, changes, metrics }
+        let limits = self.question_limits();
+        Exchange { principal, audit, broker, grants, changes, metrics, limits }
+    }
+
+    /// The way to the person for a question that nobody answered in time.
+    #[must_use]
+    pub fn late_asking(&self) -> LateAsking<'_> {
+        let Self { audit, broker, changes, metrics, .. } = self;
+        LateAsking { audit, broker, changes, metrics, limits: self.question_limits() }
+    }
+
+    /// The limits of how much a client asks.
+    fn question_limits(&self) -> QuestionLimits {
+        QuestionLimits {
+            per_minute: self.config.questions_per_minute,
+            denial_holds: Duration::from_secs(self.config.denial_holds_seconds),
+        }
     }
 
     /// The policy in force.

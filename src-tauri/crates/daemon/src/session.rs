@@ -117,6 +117,12 @@ impl Session {
         &self.server
     }
 
+    /// Returns `true` if the person has paused it.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.services.broker.stops().is_paused(&self.id)
+    }
+
     /// Returns `true` if a grant to this subject is valid in this session.
     #[must_use]
     pub fn may_use(&self, subject: &GrantSubject) -> bool {
@@ -140,6 +146,7 @@ impl Session {
             denied: self.counts.denied.load(Ordering::Relaxed),
             asked: self.counts.asked.load(Ordering::Relaxed),
             left: self.services.autostart.undecided(&self.id),
+            paused: self.is_paused(),
             roots: self.server.shown().roots.into_iter().map(shown_root).collect(),
         }
     }

@@ -1,9 +1,11 @@
 //! From domain values to what people are shown: names and paths that come from elsewhere are made visible.
 
 mod activity;
+mod questions;
 
 pub(crate) use activity::activity;
 pub use activity::shown_entry;
+pub(crate) use questions::questions;
 
 use crate::clock::{millis, now_ms};
 use crate::consent::{Lifetime, visible};
@@ -170,7 +172,9 @@ fn sentence(entry: &Entry) -> String {
         | Event::FilePutBack
         | Event::LookUnfinished
         | Event::FileDecided
-        | Event::Retention => None,
+        | Event::Retention
+        | Event::Lockdown
+        | Event::Pause => None,
     };
     capitalized(fixed.unwrap_or(&entry.summary))
 }
@@ -183,6 +187,7 @@ fn answered(end: &EscalationResult) -> Option<&'static str> {
         EscalationResult::Unavailable => Some("Nobody could be asked"),
         EscalationResult::Closed => Some("The question was closed"),
         EscalationResult::Settled => Some("Another answer settled it"),
+        EscalationResult::Stopped => Some("You stopped it"),
         EscalationResult::Other(_) => None,
     }
 }
@@ -233,6 +238,8 @@ fn event(event: Event) -> &'static str {
         Event::LookUnfinished => "unfinished",
         Event::FileDecided => "your word",
         Event::Retention => "record",
+        Event::Lockdown => "lockdown",
+        Event::Pause => "pause",
     }
 }
 

@@ -1,5 +1,6 @@
 //! Requests a person's own programs make, and the replies.
 
+use crate::questions::QuestionsView;
 use crate::view::{
     ActivityView, AuditCheckView, GrantView, LeftChoice, SessionRecordView, SessionView, StatusView,
 };
@@ -15,7 +16,8 @@ pub struct RequestFrame {
     pub request: Request,
 }
 
-/// A request. All of them show, take away, or keep what is there as it is.
+/// A request. All of them show, take away, keep what is there as it is, or end what was stopped, after which the person is
+/// asked as before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
@@ -52,6 +54,31 @@ pub enum Request {
     EndSession {
         /// Id of the session.
         session: String,
+    },
+    /// The questions that wait for the person, those that nobody answered in time, and what is denied for a session.
+    Questions,
+    /// Forgets a question that nobody answered in time, with a yes that came late, or takes a no for the rest of a session
+    /// back.
+    Forget {
+        /// Its id.
+        question: String,
+    },
+    /// Denies everything of one session until it is resumed.
+    Pause {
+        /// Id of the session.
+        session: String,
+    },
+    /// Ends the pause of one session.
+    Resume {
+        /// Id of the session.
+        session: String,
+    },
+    /// Begins or ends lockdown: whatever needs the person's word is denied at once.
+    Lockdown {
+        /// It is to be on.
+        on: bool,
+        /// Every session is ended with it.
+        end_servers: bool,
     },
     /// The newest entries of the audit log, oldest first.
     Activity {
@@ -101,7 +128,9 @@ pub enum Reply {
         #[serde(default)]
         unstored: Option<String>,
     },
-    /// For [`Request::EndSession`] and [`Request::Shutdown`].
+    /// For [`Request::Questions`].
+    Questions(QuestionsView),
+    /// For everything that is done and needs no more words.
     Done,
     /// For [`Request::Activity`].
     Activity(Vec<ActivityView>),

@@ -12,6 +12,8 @@ pub enum Protection {
     Protecting,
     /// A question waits for the person.
     Asking,
+    /// Everything that needs the person's word is denied, by their wish.
+    Lockdown,
     /// Something is wrong; `StatusView::troubles` says what. Calls are denied rather than let through.
     Degraded,
 }
@@ -31,6 +33,8 @@ pub struct StatusView {
     pub sessions: usize,
     /// Questions that wait for the person.
     pub questions: usize,
+    /// Lockdown is on: whatever needs the person's word is denied.
+    pub lockdown: bool,
     /// Troubles, in sentences for people; empty when there are none.
     pub troubles: Vec<String>,
     /// Names of the configured servers.
@@ -111,6 +115,8 @@ pub struct SessionView {
     pub roots: Vec<RootView>,
     /// Files left so far that run later, and about which the person has not said anything.
     pub left: usize,
+    /// The person has paused it: everything it asks for is denied.
+    pub paused: bool,
 }
 
 /// A session, live or ended, and the files it left.

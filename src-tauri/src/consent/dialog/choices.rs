@@ -4,14 +4,11 @@
 
 use super::rows;
 use crate::consent::view::Choice;
+use gtk::Orientation;
 use gtk::prelude::*;
-use gtk::{Orientation, pango};
 use ironcurtain_daemon::consent::Lifetime;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-
-/// Longest label of a choice before its middle is left out; the sentence below has it in full.
-const LABEL_CHARS: i32 = 56;
 
 #[derive(Clone)]
 pub(super) struct Choices(Rc<Inner>);
@@ -63,7 +60,7 @@ impl Choices {
         rows::describe(&list, "What to allow", "");
         let mut first: Option<gtk::RadioButton> = None;
         for (index, choice) in self.0.choices.iter().enumerate() {
-            let radio = radio(&choice.label, first.as_ref());
+            let radio = rows::radio(&choice.label, first.as_ref());
             let weak = Rc::downgrade(&self.0);
             radio.connect_toggled(move |radio| {
                 if let Some(inner) = weak.upgrade().filter(|_| radio.is_active()) {
@@ -93,7 +90,7 @@ impl Choices {
         let Some(choice) = self.0.choices.get(self.0.offer.get()) else { return };
         let mut first: Option<gtk::RadioButton> = None;
         for lifetime in choice.lifetimes.iter().copied() {
-            let radio = radio(lifetime.words(), first.as_ref());
+            let radio = rows::radio(lifetime.words(), first.as_ref());
             radio.set_active(lifetime == self.0.lifetime.get());
             let weak = Rc::downgrade(&self.0);
             radio.connect_toggled(move |radio| {
@@ -113,19 +110,4 @@ impl Choices {
             changed();
         }
     }
-}
-
-fn radio(text: &str, group: Option<&gtk::RadioButton>) -> gtk::RadioButton {
-    let label = gtk::Label::new(None);
-    label.set_text(text);
-    label.set_ellipsize(pango::EllipsizeMode::Middle);
-    label.set_max_width_chars(LABEL_CHARS);
-    label.set_xalign(0.0);
-    let radio = gtk::RadioButton::new();
-    if let Some(group) = group {
-        radio.join_group(Some(group));
-    }
-    radio.add(&label);
-    rows::describe(&radio, text, "");
-    radio
 }

@@ -5,6 +5,7 @@
 
 use super::allow::Allow;
 use super::choices::Choices;
+use super::denials::Denials;
 use super::{palette, rows};
 use crate::consent::view::{ConsentView, PreviewView};
 use gtk::prelude::*;
@@ -33,6 +34,7 @@ pub(super) struct Layout {
     pub(super) outcome: gtk::Label,
     pub(super) note_toggle: gtk::ToggleButton,
     pub(super) note: gtk::Entry,
+    pub(super) denials: Denials,
     pub(super) clock: gtk::Label,
     pub(super) more: gtk::Label,
     pub(super) deny: gtk::Button,
@@ -63,8 +65,10 @@ impl Layout {
         decision.pack_start(choices.widget(), false, false, 0);
         decision.pack_start(&outcome, false, false, 0);
         decision.pack_start(&note, false, false, 0);
+        let denials = Denials::build(&view.denial);
+        decision.pack_start(denials.widget(), false, false, 0);
 
-        let note_toggle = gtk::ToggleButton::with_mnemonic("Deny with a _note");
+        let note_toggle = gtk::ToggleButton::with_mnemonic("More ways to de_ny");
         let deny = gtk::Button::with_mnemonic("_Deny");
         deny.style_context().add_class("ic-deny");
         let allow = Allow::build();
@@ -86,7 +90,21 @@ impl Layout {
         area.pack_start(&foot, false, false, 0);
         deny.set_can_default(true);
         window.set_default(Some(&deny));
-        Self { window, facts, upper, choices, outcome, note_toggle, note, clock, more, deny, allow, buttons }
+        Self {
+            window,
+            facts,
+            upper,
+            choices,
+            outcome,
+            note_toggle,
+            note,
+            denials,
+            clock,
+            more,
+            deny,
+            allow,
+            buttons,
+        }
     }
 }
 

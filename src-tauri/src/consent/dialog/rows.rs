@@ -15,6 +15,8 @@ pub(super) const HEADLINE: i32 = 42;
 const FACT: i32 = 56;
 const PATH: i32 = 52;
 const CAPTION: i32 = 6;
+/// Longest label of a choice before its middle is left out; the sentence below has it in full.
+const LABEL_CHARS: i32 = 56;
 
 /// Gives a control its accessible name and description.
 pub(super) fn describe(widget: &impl IsA<gtk::Widget>, name: &str, description: &str) {
@@ -83,6 +85,22 @@ pub(super) fn band(text: &str) -> gtk::Label {
     let label = wrapped(text, WIDE);
     label.style_context().add_class("ic-band");
     label
+}
+
+/// One of several choices.
+pub(super) fn radio(text: &str, group: Option<&gtk::RadioButton>) -> gtk::RadioButton {
+    let label = gtk::Label::new(None);
+    label.set_text(text);
+    label.set_ellipsize(pango::EllipsizeMode::Middle);
+    label.set_max_width_chars(LABEL_CHARS);
+    label.set_xalign(0.0);
+    let radio = gtk::RadioButton::new();
+    if let Some(group) = group {
+        radio.join_group(Some(group));
+    }
+    radio.add(&label);
+    describe(&radio, text, "");
+    radio
 }
 
 /// Labelled rows.

@@ -93,6 +93,7 @@ fn a_write_of_a_new_file() {
                 lifetimes: vec![Lifetime::Once, Lifetime::Session],
                 reads_one_file: false,
             }],
+            denial: "write_file in ~/docs".into(),
             deadline: Duration::from_secs(45),
         }
     );
@@ -278,6 +279,7 @@ fn question() -> Question {
             sentence: "Claude Code may create this one file".into(),
             lifetimes: vec![Lifetime::Once, Lifetime::Session],
         }],
+        denial: "write_file in ~/docs".into(),
         deadline: Duration::from_secs(45),
     }
 }

@@ -61,7 +61,9 @@ impl Calls {
                 | Event::FilePutBack
                 | Event::LookUnfinished
                 | Event::FileDecided
-                | Event::Retention,
+                | Event::Retention
+                | Event::Lockdown
+                | Event::Pause,
                 _,
             ) => {}
         }

@@ -1,7 +1,7 @@
 //! A person whose answers are known beforehand.
 
 use crate::AnswerAll;
-use ironcurtain_daemon::consent::{Answer, Consent, Lifetime, Question, Reach, Slot, Withdrawn};
+use ironcurtain_daemon::consent::{Answer, Consent, DenialReach, Lifetime, Question, Reach, Slot, Withdrawn};
 use std::sync::{Mutex, PoisonError};
 
 /// Answers every question in one way.
@@ -37,7 +37,7 @@ impl Consent for Scripted {
             (AnswerAll::Allow | AnswerAll::Deny, _) => None,
             (AnswerAll::Timeout, _) => return state.ignored.push(slot),
         };
-        slot.answer(answer.unwrap_or(Answer::Deny { note: None }));
+        slot.answer(answer.unwrap_or(Answer::Deny { note: None, reach: DenialReach::Call }));
     }
 
     fn withdraw(&self, _: &str, _: Withdrawn) {}

@@ -1,13 +1,21 @@
 //! Puts questions to the person and keeps their deadlines.
 //!
 //! - The future of [`Broker::ask`] is the question: dropping it takes the question away.
+//! - What is stopped ([`Stops`]) is over at once, whoever answers.
 //! - One that cannot be shown ([`WaitingQuestions`]) is denied at once, with the reason.
 //! - Only an answer that names an offer and one of its lifetimes allows.
 
-use super::showable::WaitingQuestions;
-use super::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
+use super::identical::IdenticalQuestions;
+use super::missed::{Inquiry, MissedQuestions};
+use super::rate::{DeniedCalls, QuestionLimits, QuestionRate};
+use super::showable::{NotShowable, WaitingQuestion, WaitingQuestions};
+use super::{
+    Answer, Consent, DenialReach, DenialScope, Lifetime, Question, SessionDenial, Slot, Stop, Stops,
+    Withdrawn,
+};
+use crate::clock::now_ms;
 use ironcurtain_audit::EscalationResult;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -25,8 +33,15 @@ pub enum QuestionOutcome {
         /// The time for which it is allowed.
         lifetime: Lifetime,
     },
-    /// The person denied it, perhaps with a note for the agent.
-    Denied(Option<String>),
+    /// The person denied it.
+    Denied {
+        /// A note for the agent.
+        note: Option<String>,
+        /// The things that are denied with it.
+        reach: DenialReach,
+    },
+    /// It was stopped, with all that waits or by a no to another question.
+    Stopped(Stop),
     /// Nobody could be asked, and why.
     Unavailable(String),
     /// The dialog went away without an answer.
@@ -43,7 +58,8 @@ impl QuestionOutcome {
     pub fn on_record(&self) -> EscalationResult {
         match self {
             Self::Allowed { .. } => EscalationResult::Approved,
-            Self::Denied(_) => EscalationResult::Denied,
+            Self::Denied { .. } => EscalationResult::Denied,
+            Self::Stopped(_) => EscalationResult::Stopped,
             Self::Unavailable(_) => EscalationResult::Unavailable,
             Self::Closed => EscalationResult::Closed,
             Self::TimedOut => EscalationResult::TimedOut,
@@ -57,14 +73,39 @@ impl QuestionOutcome {
 pub struct Broker {
     consent: Arc<dyn Consent>,
     open: watch::Sender<usize>,
-    by_session: Arc<WaitingQuestions>,
+    put: Arc<Mutex<Vec<PutQuestion>>>,
+    by_session: WaitingQuestions,
+    stops: Stops,
+    missed: MissedQuestions,
+    pub(super) identical: IdenticalQuestions,
+    pub(super) rate: Arc<QuestionRate>,
+    pub(super) denied: Arc<DeniedCalls>,
+}
+
+/// A question that stands before the person, for the list of all.
+#[derive(Debug, Clone)]
+pub struct PutQuestion {
+    /// The question.
+    pub question: Arc<Question>,
+    /// The moment since which it stands there.
+    pub since_ms: u64,
 }
 
 impl Broker {
-    /// A broker that asks through `consent`.
+    /// A broker that asks through `consent`, but for what is stopped.
     #[must_use]
-    pub fn new(consent: Arc<dyn Consent>) -> Self {
-        Self { consent, open: watch::Sender::new(0), by_session: Arc::default() }
+    pub fn new(consent: Arc<dyn Consent>, stops: Stops) -> Self {
+        Self {
+            consent,
+            open: watch::Sender::new(0),
+            put: Arc::default(),
+            by_session: WaitingQuestions::default(),
+            stops,
+            missed: MissedQuestions::default(),
+            identical: IdenticalQuestions::default(),
+            rate: Arc::default(),
+            denied: Arc::default(),
+        }
     }
 
     /// Returns `false` if nobody can be asked here, ever.
@@ -79,23 +120,109 @@ impl Broker {
         self.open.subscribe()
     }
 
-    /// Asks, until there is an answer, the deadline passes or `settled` completes.
-    pub async fn ask(&self, question: Question, settled: impl Future<Output = ()>) -> QuestionOutcome {
-        if let Err(why) = self.by_session.enter(&question) {
-            return QuestionOutcome::Unavailable(why.to_string());
+    /// The questions that stand before the person, the oldest first.
+    #[must_use]
+    pub fn put(&self) -> Vec<PutQuestion> {
+        self.put.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// All that is stopped.
+    #[must_use]
+    pub fn stops(&self) -> &Stops {
+        &self.stops
+    }
+
+    /// The questions that nobody answered in time.
+    #[must_use]
+    pub fn missed(&self) -> &MissedQuestions {
+        &self.missed
+    }
+
+    /// Tells the person something that is no question.
+    pub fn tell(&self, notice: &str) {
+        self.consent.tell(notice);
+    }
+
+    /// Forgets what was denied and missed in a session that ended.
+    pub fn end_session(&self, session: &str) {
+        self.stops.end_session(session);
+        self.missed.end_session(session);
+    }
+
+    /// The person said no: it holds for what they said, beyond the call.
+    pub(super) fn note_no(
+        &self,
+        inquiry: &Inquiry,
+        note: Option<String>,
+        reach: DenialReach,
+        limits: QuestionLimits,
+    ) {
+        let Inquiry { question, call, scope, .. } = inquiry;
+        self.missed.forget(&question.id);
+        self.denied.note(*call, note.clone(), Instant::now(), limits.denial_holds);
+        match reach {
+            DenialReach::Call => {}
+            DenialReach::Pause => {
+                self.pause(&question.session);
+            }
+            DenialReach::Session => self.stops.deny(SessionDenial {
+                // It is shown with the id of the question that it was the answer to.
+                id: question.id.clone(),
+                session: question.session.clone(),
+                client: question.client.name.clone(),
+                server: question.server.clone(),
+                scope: scope.clone(),
+                words: question.denial.clone(),
+                note,
+                at_ms: now_ms(),
+            }),
         }
+    }
+
+    /// Pauses a session, for which nobody said yes late any more; `false` where it was paused.
+    pub fn pause(&self, session: &str) -> bool {
+        let paused = self.stops.pause(session);
+        self.missed.end_session(session);
+        paused
+    }
+
+    /// The place of a question that waits for the answer to another one.
+    ///
+    /// # Errors
+    /// [`NotShowable`], as for a question that is put.
+    pub(super) fn waits(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
+        self.by_session.enter(question)
+    }
+
+    /// Asks, until there is an answer, the deadline passes, it is stopped or `settled` completes.
+    pub async fn ask(
+        &self,
+        question: Question,
+        scope: &DenialScope,
+        settled: impl Future<Output = ()>,
+    ) -> QuestionOutcome {
+        let waits = match self.by_session.enter(&question) {
+            Ok(waits) => waits,
+            Err(why) => return QuestionOutcome::Unavailable(why.to_string()),
+        };
         let (answer, answered) = oneshot::channel();
         let (working, mut works) = mpsc::channel(1);
-        let deadline = question.deadline;
-        let mut shown = Shown::new(self, &question);
+        let (deadline, session) = (question.deadline, question.session.clone());
+        let mut shown = Shown::new(self, &question, waits);
         let offers = question.offers.clone();
         self.consent.ask(question, Slot { answer, working });
         let mut ends = Instant::now() + deadline;
         let last = Instant::now() + LONGEST;
-        tokio::pin!(answered, settled);
+        let stopped = self.stops.stopped(&session, scope);
+        tokio::pin!(answered, settled, stopped);
         let outcome = loop {
             tokio::select! {
                 biased;
+                // Before an answer, which may have come at the same moment.
+                stop = &mut stopped => {
+                    shown.why = Some(Withdrawn::Stopped);
+                    break QuestionOutcome::Stopped(stop);
+                }
                 answer = &mut answered => {
                     shown.why = None;
                     break answer.map_or(QuestionOutcome::Closed, |answer| understood(answer, &offers));
@@ -120,23 +247,25 @@ impl Broker {
 struct Shown<'a> {
     broker: &'a Broker,
     id: String,
-    session: String,
     /// Why it is to be taken away; nothing when its asker already did.
     why: Option<Withdrawn>,
+    _waits: WaitingQuestion,
 }
 
 impl<'a> Shown<'a> {
-    fn new(broker: &'a Broker, question: &Question) -> Self {
+    fn new(broker: &'a Broker, question: &Question, waits: WaitingQuestion) -> Self {
+        let put = PutQuestion { question: Arc::new(question.clone()), since_ms: now_ms() };
+        broker.put.lock().unwrap_or_else(PoisonError::into_inner).push(put);
         broker.open.send_modify(|n| *n += 1);
-        let (id, session) = (question.id.clone(), question.session.clone());
-        Self { broker, id, session, why: Some(Withdrawn::Cancelled) }
+        Self { broker, id: question.id.clone(), why: Some(Withdrawn::Cancelled), _waits: waits }
     }
 }
 
 impl Drop for Shown<'_> {
     fn drop(&mut self) {
+        let is_other = |put: &PutQuestion| put.question.id != self.id;
+        self.broker.put.lock().unwrap_or_else(PoisonError::into_inner).retain(is_other);
         self.broker.open.send_modify(|n| *n = n.saturating_sub(1));
-        self.broker.by_session.leave(&self.session);
         if let Some(why) = self.why {
             self.broker.consent.withdraw(&self.id, why);
         }
@@ -145,7 +274,7 @@ impl Drop for Shown<'_> {
 
 fn understood(answer: Answer, offers: &[super::Offer]) -> QuestionOutcome {
     match answer {
-        Answer::Deny { note } => QuestionOutcome::Denied(note),
+        Answer::Deny { note, reach } => QuestionOutcome::Denied { note, reach },
         Answer::Unavailable { why } => QuestionOutcome::Unavailable(why),
         Answer::Allow { offer, lifetime } => {
             let offered = offers.get(offer).is_some_and(|o| o.lifetimes.contains(&lifetime));
@@ -156,9 +285,8 @@ fn understood(answer: Answer, offers: &[super::Offer]) -> QuestionOutcome {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::question;
+    use super::super::tests::{broker, question, scope};
     use super::*;
-    use std::sync::Mutex;
 
     /// Keeps the slots, so that a test answers when it likes.
     #[derive(Default)]
@@ -178,8 +306,8 @@ mod tests {
 
     async fn asked(with: impl FnOnce(Slot) + Send + 'static) -> (QuestionOutcome, Vec<(String, Withdrawn)>) {
         let kept = Arc::new(Kept::default());
-        let broker = Broker::new(kept.clone());
-        let ask = broker.ask(question("q"), std::future::pending());
+        let (broker, scope) = (broker(kept.clone()), scope());
+        let ask = broker.ask(question("q"), &scope, std::future::pending());
         let answer = async {
             tokio::task::yield_now().await;
             assert_eq!(*broker.open().borrow(), 1);
@@ -199,15 +327,16 @@ mod tests {
         assert_eq!(allow(0, Lifetime::Always).await.0, QuestionOutcome::Closed);
         assert_eq!(allow(7, Lifetime::Once).await.0, QuestionOutcome::Closed);
         assert_eq!(asked(drop).await, (QuestionOutcome::Closed, vec![]));
-        let denied = asked(|slot| slot.answer(Answer::Deny { note: Some("ask me tomorrow".into()) })).await;
-        assert_eq!(denied.0, QuestionOutcome::Denied(Some("ask me tomorrow".into())));
+        let (note, reach) = (Some("ask me tomorrow".to_owned()), DenialReach::Call);
+        let no = Answer::Deny { note: note.clone(), reach };
+        assert_eq!(asked(|slot| slot.answer(no)).await.0, QuestionOutcome::Denied { note, reach });
     }
 
     #[tokio::test(start_paused = true)]
     async fn nobody_answers_and_it_is_taken_away() {
         let kept = Arc::new(Kept::default());
         let began = Instant::now();
-        let outcome = Broker::new(kept.clone()).ask(question("q"), std::future::pending()).await;
+        let outcome = broker(kept.clone()).ask(question("q"), &scope(), std::future::pending()).await;
         assert_eq!((outcome, began.elapsed()), (QuestionOutcome::TimedOut, Duration::from_secs(45)));
         assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), Withdrawn::Deadline)]);
     }
@@ -215,7 +344,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn working_in_the_dialog_starts_the_deadline_anew_up_to_a_bound() {
         let kept = Arc::new(Kept::default());
-        let broker = Broker::new(kept.clone());
+        let (broker, scope) = (broker(kept.clone()), scope());
         let began = Instant::now();
         let work = async {
             loop {
@@ -224,7 +353,7 @@ mod tests {
             }
         };
         tokio::select! {
-            outcome = broker.ask(question("q"), std::future::pending()) => assert_eq!(outcome, QuestionOutcome::TimedOut),
+            outcome = broker.ask(question("q"), &scope, std::future::pending()) => assert_eq!(outcome, QuestionOutcome::TimedOut),
             () = work => unreachable!(),
         }
         assert_eq!(began.elapsed(), LONGEST);
@@ -233,14 +362,30 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_cancelled_call_takes_its_question_away() {
         let kept = Arc::new(Kept::default());
-        let broker = Broker::new(kept.clone());
+        let (broker, scope) = (broker(kept.clone()), scope());
         tokio::select! {
             biased;
-            _ = broker.ask(question("q"), std::future::pending()) => unreachable!(),
+            _ = broker.ask(question("q"), &scope, std::future::pending()) => unreachable!(),
             () = tokio::time::sleep(Duration::from_secs(1)) => {}
         }
         assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), Withdrawn::Cancelled)]);
-        let settled = broker.ask(question("r"), std::future::ready(())).await;
+        let settled = broker.ask(question("r"), &scope, std::future::ready(())).await;
         assert_eq!((settled, *broker.open().borrow()), (QuestionOutcome::Settled, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_stopped_is_taken_away_and_no_answer_of_the_same_moment_allows_it() {
+        let kept = Arc::new(Kept::default());
+        let (broker, scope) = (broker(kept.clone()), scope());
+        let stop = async {
+            tokio::task::yield_now().await;
+            let slot = kept.slots.lock().unwrap().pop().unwrap();
+            slot.answer(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
+            assert!(broker.stops().pause("s"));
+        };
+        let (outcome, ()) = tokio::join!(broker.ask(question("q"), &scope, std::future::pending()), stop);
+        assert_eq!(outcome, QuestionOutcome::Stopped(Stop::Paused));
+        assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), Withdrawn::Stopped)]);
+        assert!(broker.put().is_empty());
     }
 }

@@ -6,7 +6,7 @@ use super::Question;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The number of questions of one session that wait at a time. Nobody answers more of them before the last is over.
 const MOST_OF_A_SESSION: usize = 100;
@@ -55,15 +55,22 @@ pub(super) enum NotShowable {
 }
 
 /// The questions that wait, by session.
-#[derive(Debug, Default)]
-pub(super) struct WaitingQuestions(Mutex<HashMap<String, usize>>);
+#[derive(Debug, Clone, Default)]
+pub(super) struct WaitingQuestions(Arc<Mutex<HashMap<String, usize>>>);
+
+/// One question that waits. Dropped, it waits no more.
+#[derive(Debug)]
+pub(super) struct WaitingQuestion {
+    all: WaitingQuestions,
+    session: String,
+}
 
 impl WaitingQuestions {
     /// Takes one more of a session.
     ///
     /// # Errors
     /// [`NotShowable`]: nothing is taken.
-    pub(super) fn enter(&self, question: &Question) -> Result<(), NotShowable> {
+    pub(super) fn enter(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
         has_descriptors()?;
         let length = serde_json::to_vec(question).map_or(usize::MAX, |text| text.len());
         if length > LONGEST {
@@ -74,22 +81,27 @@ impl WaitingQuestions {
             let (tool, server) = (question.tool.clone().unwrap_or_default(), question.server.clone());
             return Err(NotShowable::TooLongToSayWhole { tool, server, length });
         }
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.lock();
         let of_session = waiting.entry(question.session.clone()).or_default();
         if *of_session >= MOST_OF_A_SESSION {
             return Err(NotShowable::TooMany);
         }
         *of_session += 1;
-        Ok(())
+        Ok(WaitingQuestion { all: self.clone(), session: question.session.clone() })
     }
 
-    /// Gives one back.
-    pub(super) fn leave(&self, session: &str) {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = waiting.get_mut(session) {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for WaitingQuestion {
+    fn drop(&mut self) {
+        let mut waiting = self.all.lock();
+        if let Some(count) = waiting.get_mut(&self.session) {
             *count -= 1;
             if *count == 0 {
-                waiting.remove(session);
+                waiting.remove(&self.session);
             }
         }
     }
@@ -117,9 +129,8 @@ mod tests {
     fn a_session_has_so_many_questions_and_another_has_its_own() {
         let waiting = WaitingQuestions::default();
         let other = Question { session: "other".into(), ..question("q") };
-        for _ in 0..MOST_OF_A_SESSION {
-            waiting.enter(&question("q")).unwrap();
-        }
+        let mut entered: Vec<WaitingQuestion> =
+            (0..MOST_OF_A_SESSION).map(|_| waiting.enter(&question("q")).unwrap()).collect();
         assert!(
             waiting
                 .enter(&question("q"))
@@ -127,11 +138,13 @@ mod tests {
                 .to_string()
                 .starts_with("100 questions of this session wait")
         );
-        waiting.enter(&other).unwrap();
-        waiting.leave("s");
-        waiting.enter(&question("q")).unwrap();
-        waiting.leave("other");
-        assert_eq!(waiting.0.lock().unwrap().len(), 1);
+        let of_other = waiting.enter(&other).unwrap();
+        entered.pop();
+        entered.push(waiting.enter(&question("q")).unwrap());
+        drop(of_other);
+        assert_eq!(waiting.lock().len(), 1);
+        drop(entered);
+        assert!(waiting.lock().is_empty());
     }
 
     #[test]

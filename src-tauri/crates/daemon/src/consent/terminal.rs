@@ -9,12 +9,15 @@ mod quote;
 mod rows;
 mod tty;
 
-use super::{Answer, Consent, Lifetime, Offer, Question, Slot, Withdrawn};
-use inbox::{Inbox, Outbox};
+use super::{Answer, Consent, DenialReach, Lifetime, Offer, Question, Slot, Withdrawn};
+use inbox::{Inbox, Next, Outbox};
 pub(crate) use quote::pieces;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tty::{Instead, Size, Tty};
+
+/// A plain no.
+const NO: Answer = Answer::Deny { note: None, reach: DenialReach::Call };
 
 /// The prompt before an answer.
 const PROMPT: &str = " Your answer: ";
@@ -52,6 +55,10 @@ impl Consent for Terminal {
     fn withdraw(&self, question: &str, why: Withdrawn) {
         self.questions.take_back(question, why);
     }
+
+    fn tell(&self, notice: &str) {
+        self.questions.tell(notice);
+    }
 }
 
 impl Drop for Terminal {
@@ -75,7 +82,16 @@ impl Consent for NobodyToAsk {
 }
 
 fn serve(tty: &Tty, inbox: &Inbox) {
-    while let Some((question, slot)) = inbox.next() {
+    while let Some(next) = inbox.next() {
+        let (question, slot) = match next {
+            Next::Question(question, slot) => (*question, slot),
+            Next::Notice(notice) => {
+                let lines = rows::notice(&notice, tty.size().columns);
+                // Whether it can still be read is seen at the next question.
+                let _ = tty.write(&format!("\n{}\n", lines.join("\n")));
+                continue;
+            }
+        };
         let answer = match asked(tty, inbox, &question, &slot) {
             Ok(answer) => answer,
             Err(Instead::Over) => {
@@ -128,7 +144,7 @@ fn asked_at(
         tty.write(PROMPT)?;
         let line = tty.line(inbox, size)?;
         if size.columns < rows::NARROWEST {
-            return Ok(Answer::Deny { note: None });
+            return Ok(NO);
         }
         if line.trim() != "d" {
             return Ok(understood(line.trim(), choices));
@@ -162,6 +178,7 @@ fn say_over(tty: &Tty, why: Withdrawn) {
         Withdrawn::Cancelled => "its call was taken back",
         Withdrawn::SessionEnded => "its session ended",
         Withdrawn::Settled => "another answer settled it",
+        Withdrawn::Stopped => "you stopped it",
     };
     let words = rows::wrapped(&format!("A question is over: {why}."), tty.size().columns);
     // Whether it can still be read is seen at the next question.
@@ -178,10 +195,16 @@ fn choices(question: &Question) -> Vec<(usize, &Offer, Lifetime)> {
 }
 
 fn understood(said: &str, choices: &[(usize, &Offer, Lifetime)]) -> Answer {
+    let reach = match said {
+        "s" => DenialReach::Session,
+        "p" => DenialReach::Pause,
+        _ => DenialReach::Call,
+    };
+    let note = said.strip_prefix("n ").map(str::trim).filter(|note| !note.is_empty());
     let chosen = said.parse::<usize>().ok().and_then(|n| choices.get(n.checked_sub(1)?));
     match chosen {
         Some((offer, _, lifetime)) => Answer::Allow { offer: *offer, lifetime: *lifetime },
-        None => Answer::Deny { note: None },
+        None => Answer::Deny { note: note.map(str::to_owned), reach },
     }
 }
 

@@ -8,7 +8,7 @@
 use super::Daemon;
 use crate::clock::{now_ms, random_name};
 use crate::consent::{Lifetime, visible};
-use crate::control;
+use crate::control::{self, Asker};
 use crate::grants::{Files, GrantError, GrantSubject, Granted, StandingGrant};
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_paths::{CanonicalPath, PathError, PathKind, Resolver};
@@ -228,7 +228,7 @@ impl Daemon {
             new.expires_ms = old.expires_ms;
         }
         self.hand_out(vec![new]).await?;
-        let reply = control::answer(&self.0, Request::Revoke { grant: id.to_owned() }).await;
+        let reply = control::answer(&self.0, Request::Revoke { grant: id.to_owned() }, Asker::Own).await;
         if let Reply::Revoked { .. } = reply {
             return Ok(());
         }

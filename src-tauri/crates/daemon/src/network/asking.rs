@@ -6,10 +6,11 @@
 
 use super::caller::Caller;
 use super::reach::ReachableHosts;
-use crate::consent::{ExchangeError, HostQuestion, Lifetime};
+use crate::consent::{DenialScope, DeniedKey, ExchangeError, HostQuestion, Inquiry, Lifetime, QuestionKey};
 use crate::grants::Granted;
 use ironcurtain_audit::{Event, PolicyDecision};
 use ironcurtain_egress::{AskHost, BoxFuture, HostAnswer, HostDecision, HostPort, HostRules};
+use serde_json::Map;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -80,7 +81,14 @@ impl Asking {
         .build();
         let mut entry = caller.entry(Event::Question, "a question was put to the person", target);
         entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));
-        match exchange.ask(question, entry, self.no_question_left(target)).await? {
+        let inquiry = Inquiry {
+            entry,
+            identity: QuestionKey::of(&question, &[]),
+            call: DeniedKey::of(principal, &target.to_string(), &Map::new()),
+            scope: DenialScope::of_host(target),
+            question,
+        };
+        match exchange.ask(inquiry, self.no_question_left(target)).await? {
             None => Ok(HostAnswer::Granted),
             Some(approval) if approval.lifetime == Lifetime::Once => Ok(HostAnswer::Once),
             Some(approval) => {

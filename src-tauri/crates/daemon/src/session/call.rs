@@ -16,6 +16,7 @@ use super::passing::Rejection;
 use super::refusal::CallRefusal;
 use super::tool_call::ToolCall;
 use super::{Session, blocked, tasks};
+use crate::consent::{NotApproved, Stop};
 use crate::server::{MemoryShare, ServerAnswer, ServerConnection};
 use crate::wire::Response;
 use asking::{Escalated, ask};
@@ -55,6 +56,9 @@ pub(super) async fn handle_tool_call(
     };
     session.calls(&ticket, &tool.tool);
     let call = Call { ticket, tool, began: Instant::now(), budget };
+    if session.is_paused() {
+        return session.deny_paused(&call).await;
+    }
     let Judged { verdict, inspected, by } = session.judge(&call.tool, &[]).await;
     match verdict {
         Verdict::Allow(permit) => {
@@ -145,8 +149,12 @@ async fn forward(
     entry.grant_id = permit.grants().first().cloned();
     let decision = session.services.audit.record(entry).await?;
     // Putting it on record may have taken a while.
+    if session.is_paused() {
+        session.not_forwarded(decision, "the agent was paused by then").await;
+        return Err(NotApproved::Stopped(Stop::Paused).into());
+    }
     if !session.services.grants.hold(permit.grants()) {
-        session.not_forwarded(decision).await;
+        session.not_forwarded(decision, "what was granted had ended by then").await;
         return Err(CallRefusal::Changed);
     }
     session.counts.allowed.fetch_add(1, Ordering::Relaxed);

@@ -5,9 +5,10 @@
 use super::in_flight::Ticket;
 use super::modern::{ClientEra, ClientLines};
 use super::passing::{Rejection, pass, pass_on_record, pass_resource, passes, passes_on_record};
+use super::refusal::denied;
 use super::tasks::TaskRequest;
 use super::{Session, echo, greeting};
-use crate::consent::visible;
+use crate::consent::{Stop, visible};
 use crate::server::{AtServer, DownReason, MemoryShare, ServerAnswer, ServerConnection};
 use crate::wire::{Id, Incoming, Line, MAX_LINE_BYTES, Outgoing, Response, Salvage};
 use crate::wire::{
@@ -147,6 +148,10 @@ async fn handle_request(
         _ if !session.greeted.load(Ordering::Relaxed) => {
             let problem = (ErrorCode::INVALID_REQUEST, "the first request must be `initialize`");
             session.reject(&ticket, request, Rejection::Malformed, problem).await;
+        }
+        _ if session.is_paused() && !passes(method) && method != "tools/call" => {
+            let problem = (ErrorCode::INVALID_REQUEST, &*denied(Stop::Paused));
+            session.reject(&ticket, request, Rejection::Paused, problem).await;
         }
         "tools/call" => super::call::handle_tool_call(session, ticket, params.as_deref(), budget).await,
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {

@@ -50,6 +50,7 @@ pub struct MovedSession {
     takes: HashSet<String>,
     greeted: bool,
     has_batches: bool,
+    paused: bool,
     told: ToldState,
     #[serde(default)]
     era: ClientEra,
@@ -67,6 +68,7 @@ pub(super) struct ClientState {
     pub(super) takes: HashSet<String>,
     pub(super) greeted: bool,
     pub(super) has_batches: bool,
+    pub(super) paused: bool,
     pub(super) told: ToldState,
     pub(super) era: ClientEra,
     /// Bytes of the client that are to be read first.
@@ -83,6 +85,7 @@ impl ClientState {
             takes: HashSet::new(),
             greeted: false,
             has_batches: false,
+            paused: false,
             told: ToldState::default(),
             era: ClientEra::Open,
             unread: Vec::new(),
@@ -93,11 +96,21 @@ impl ClientState {
 impl From<MovedSession> for ClientState {
     fn from(moved: MovedSession) -> Self {
         let MovedSession {
-            id, started_ms, says_it_is, takes, greeted, has_batches, told, era, unread, ..
+            id,
+            started_ms,
+            says_it_is,
+            takes,
+            greeted,
+            has_batches,
+            paused,
+            told,
+            era,
+            unread,
+            ..
         } = moved;
         // It was written by the same program.
         let unread = BASE64_STANDARD.decode(unread).unwrap_or_default();
-        Self { id, started_ms, says_it_is, takes, greeted, has_batches, told, era, unread }
+        Self { id, started_ms, says_it_is, takes, greeted, has_batches, paused, told, era, unread }
     }
 }
 
@@ -204,6 +217,7 @@ impl Session {
             takes: self.client_takes.borrow().clone(),
             greeted: self.greeted.load(Ordering::Relaxed),
             has_batches: self.has_batches.load(Ordering::Relaxed),
+            paused: self.is_paused(),
             told: self.server.told(),
             era,
             unread: BASE64_STANDARD.encode(unread),

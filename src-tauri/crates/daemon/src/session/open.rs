@@ -72,11 +72,24 @@ impl Session {
     pub async fn open(services: Services, beginning: Beginning) -> Result<Opened, SessionError> {
         let Beginning { client, server: config, connection, moved } = beginning;
         let is_moved = moved.is_some();
-        let ClientState { id, started_ms, says_it_is, takes, greeted, has_batches, told, unread, era } =
-            match moved {
-                Some(moved) => moved.into(),
-                None => ClientState::new()?,
-            };
+        let ClientState {
+            id,
+            started_ms,
+            says_it_is,
+            takes,
+            greeted,
+            has_batches,
+            paused,
+            told,
+            unread,
+            era,
+        } = match moved {
+            Some(moved) => moved.into(),
+            None => ClientState::new()?,
+        };
+        if paused {
+            services.broker.pause(&id);
+        }
         let dir = services.home.sessions().join(&id);
         let sandbox_dir = dir.join("sandbox");
         private_dir(&dir)?;

@@ -6,7 +6,7 @@
 use super::in_flight::Ticket;
 use super::refusal::denied;
 use super::{Session, resource};
-use crate::consent::visible;
+use crate::consent::{PAUSED, visible};
 use crate::server::MemoryShare;
 use crate::wire::Id;
 use ironcurtain_audit::{AuditError, DecidedBy, Entry, Event, PolicyDecision, redacted};
@@ -40,6 +40,8 @@ pub(super) enum Rejection {
     Malformed,
     /// It names a resource that is, or could be, a file.
     Resource,
+    /// The agent is paused.
+    Paused,
 }
 
 impl Rejection {
@@ -48,6 +50,7 @@ impl Rejection {
         match self {
             Self::Malformed => "structural-malformed",
             Self::Resource => "structural-resource",
+            Self::Paused => PAUSED,
         }
     }
 
@@ -55,6 +58,7 @@ impl Rejection {
         match self {
             Self::Malformed => DecidedBy::Malformed,
             Self::Resource => DecidedBy::Resource,
+            Self::Paused => DecidedBy::Paused,
         }
     }
 }

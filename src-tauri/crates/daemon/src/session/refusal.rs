@@ -55,6 +55,12 @@ pub(super) enum CallRefusal {
     Server(#[from] ServerError),
 }
 
+impl From<NotApproved> for CallRefusal {
+    fn from(why: NotApproved) -> Self {
+        Self::NotApproved(why)
+    }
+}
+
 impl From<ExchangeError> for CallRefusal {
     fn from(problem: ExchangeError) -> Self {
         match problem {
@@ -100,6 +106,10 @@ fn said(why: &NotApproved) -> String {
         NotApproved::TimedOut { .. } => {
             format!("{why}. The same call can be tried again when they are back.")
         }
+        NotApproved::Stopped(_) | NotApproved::StillDenied { .. } => {
+            format!("{why}. Trying again before will not change this.")
+        }
+        NotApproved::TooMany { .. } => format!("{why}."),
     }
 }
 

@@ -6,7 +6,9 @@
 use super::Session;
 use super::refusal::denied;
 use crate::config::Sampling;
-use crate::consent::{ExchangeError, SAMPLING_RULE, SamplingQuestion};
+use crate::consent::{
+    DenialScope, DeniedKey, ExchangeError, Inquiry, NotApproved, QuestionKey, SAMPLING_RULE, SamplingQuestion,
+};
 use crate::server::SamplingRequest;
 use crate::wire::request_parts;
 use ironcurtain_audit::{AuditError, DecidedBy, Entry, Event, PolicyDecision, redacted};
@@ -113,8 +115,18 @@ impl Session {
         .build();
         let mut entry = self.about_sampling(Event::Question, params);
         entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));
-        exchange.ask(question, entry, std::future::pending()).await?;
-        Ok(())
+        let inquiry = Inquiry {
+            // Each request is a question of its own: a yes is for what was shown.
+            identity: QuestionKey::of(&question, std::slice::from_ref(&question.id)),
+            call: DeniedKey::of(&self.principal, METHOD, params),
+            scope: DenialScope::of_request(METHOD),
+            question,
+            entry,
+        };
+        match exchange.ask(inquiry, std::future::pending()).await? {
+            Some(_) => Ok(()),
+            None => Err(ExchangeError::from(NotApproved::Closed).into()),
+        }
     }
 
     fn about_sampling(&self, event: Event, params: &Map<String, Value>) -> Entry {

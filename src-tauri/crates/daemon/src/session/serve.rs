@@ -131,6 +131,7 @@ impl Session {
             self.abandon(id, call, "the session ended before the call was answered").await;
         }
         self.services.grants.end_session(&self.id);
+        self.services.broker.end_session(&self.id);
         self.services.autostart.ended(&self.id);
         let name = &self.principal.client.view.name;
         let summary = match ending {

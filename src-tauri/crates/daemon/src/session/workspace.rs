@@ -7,12 +7,16 @@
 
 use super::Session;
 use crate::clock::{now_ms, random_name};
-use crate::consent::{ExchangeError, Lifetime, NotApproved, Reach, WorkspaceQuestion, grants_of};
+use crate::consent::{
+    DenialScope, DeniedKey, ExchangeError, Inquiry, Lifetime, NotApproved, QuestionKey, Reach,
+    WORKSPACE_RULE, WorkspaceQuestion, grants_of,
+};
 use crate::grants::{Files, Granted, StandingGrant};
 use crate::resolve::project_around;
 use ironcurtain_audit::{Event, PolicyDecision};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Access, AccessSet, GrantKind};
+use serde_json::{Map, Value};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -81,7 +85,16 @@ impl Session {
             self.entry(Event::Question, "a folder that the agent works in was proposed to the person");
         entry.paths = vec![folder.as_str().to_owned()];
         entry.policy_decision = Some(PolicyDecision::escalate(&rule, &reason));
-        let approval = match exchange.ask(question, entry, std::future::pending()).await {
+        let words = Map::from_iter([("folder".to_owned(), Value::from(folder.as_str()))]);
+        let inquiry = Inquiry {
+            // A yes is for what was shown, in this session.
+            identity: QuestionKey::of(&question, std::slice::from_ref(&question.id)),
+            call: DeniedKey::of(&self.principal, WORKSPACE_RULE, &words),
+            scope: DenialScope::of_request(WORKSPACE_RULE),
+            question,
+            entry,
+        };
+        let approval = match exchange.ask(inquiry, std::future::pending()).await {
             Ok(Some(approval)) => approval,
             Ok(None) => return Ok(()),
             Err(problem) => {

@@ -11,7 +11,7 @@ use crate::consent::grantable::Grantable;
 use crate::consent::offers::{THIS_CALL, call_sentence, offers, opened_beside, tool_offer};
 use crate::consent::preview::{Previewed, preview};
 use crate::consent::principal::{Principal, shown_client};
-use crate::consent::{Question, beyond, visible};
+use crate::consent::{DenialScope, Question, beyond, visible};
 use crate::grants::GrantLimits;
 use crate::resolve::FoundPaths;
 use ironcurtain_policy::{Escalation, PendingApproval, ResolvedCall, Role};
@@ -40,6 +40,8 @@ pub struct CallQuestion<'a> {
     pub grantable: &'a Grantable,
     /// The things found at each of its paths.
     pub found: &'a FoundPaths,
+    /// The scope of a no for the rest of the session.
+    pub scope: &'a DenialScope,
     /// The limits of what may be granted.
     pub limits: GrantLimits<'a>,
     /// The time for which the question waits.
@@ -86,6 +88,7 @@ impl CallQuestion<'_> {
         Question {
             also,
             id: self.id,
+            denial: self.scope.words(self.limits.home),
             session: self.principal.session.clone(),
             server,
             server_command: visible::line(&self.principal.server_command),

@@ -43,13 +43,14 @@ impl HostQuestion<'_> {
             tool: None,
             consequences: vec![Consequence {
                 verb: Verb::Reach,
-                object: vec![Piece::Foreign(target)],
+                object: vec![Piece::Foreign(target.clone())],
                 note: None,
                 asked_for: None,
                 allowed: false,
             }],
             with: Vec::new(),
             also: Vec::new(),
+            denial: format!("reaching {target}"),
             rule: RULE.to_owned(),
             reason: format!("the host is not on the list of the server {server}"),
             arguments: Vec::new(),
@@ -112,6 +113,7 @@ mod tests {
                 object: vec![Piece::Foreign("xn--bcher-kva.example:443".into())],
                 ..question("q").consequences[0].clone()
             }],
+            denial: "reaching xn--bcher-kva.example:443".into(),
             rule: "network.askUnknown".into(),
             reason: "the host is not on the list of the server fetch".into(),
             offers: vec![Offer {

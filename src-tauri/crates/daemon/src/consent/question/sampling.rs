@@ -53,6 +53,7 @@ impl SamplingQuestion<'_> {
             }],
             with: Vec::new(),
             also: vec!["The server wrote the text, and gets what the model answers.".to_owned()],
+            denial: "sampling/createMessage".to_owned(),
             rule: RULE.to_owned(),
             reason: format!("the server {server} asks for it by itself"),
             preview: Some(Preview::Content(text.join("\n"))),

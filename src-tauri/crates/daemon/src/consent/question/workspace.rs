@@ -48,6 +48,7 @@ impl WorkspaceQuestion<'_> {
             server_command: visible::line(&self.principal.server_command),
             sandboxed: self.principal.sandboxed,
             tool: None,
+            denial: format!("the proposal of {folder}"),
             consequences: vec![Consequence {
                 verb: Verb::WorkIn,
                 object: vec![Piece::Path(self.folder.as_str().to_owned())],

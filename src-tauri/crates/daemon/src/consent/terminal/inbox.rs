@@ -25,8 +25,21 @@ pub(super) struct Inbox {
     woken: UnixStream,
 }
 
+/// The next thing for the terminal.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// A question that waits for its answer.
+    Question(Box<Question>, Slot),
+    /// Something that needs none.
+    Notice(String),
+}
+
+/// The most notices that are kept while a question stands there.
+const MOST_NOTICES: usize = 10;
+
 #[derive(Debug, Default)]
 struct Waiting {
+    notices: VecDeque<String>,
     queue: VecDeque<(Question, Slot)>,
     /// The one that is drawn, and why it is over.
     drawn: Option<(String, Option<Withdrawn>)>,
@@ -45,6 +58,17 @@ pub(super) fn boxes() -> io::Result<(Outbox, Inbox)> {
 impl Outbox {
     pub(super) fn put(&self, question: Question, slot: Slot) {
         lock(&self.waiting).queue.push_back((question, slot));
+        self.wake();
+    }
+
+    /// Tells something when no question stands there.
+    pub(super) fn tell(&self, notice: &str) {
+        let mut waiting = lock(&self.waiting);
+        if waiting.notices.len() == MOST_NOTICES {
+            waiting.notices.pop_front();
+        }
+        waiting.notices.push_back(notice.to_owned());
+        drop(waiting);
         self.wake();
     }
 
@@ -74,8 +98,8 @@ impl Drop for Outbox {
 }
 
 impl Inbox {
-    /// Waits for the next question that is not over; none when nobody asks any more.
-    pub(super) fn next(&self) -> Option<(Question, Slot)> {
+    /// Waits for a notice, or the next question that is not over; none when nobody asks any more.
+    pub(super) fn next(&self) -> Option<Next> {
         loop {
             self.drain();
             let mut waiting = lock(&self.waiting);
@@ -83,10 +107,13 @@ impl Inbox {
             if waiting.closed {
                 return None;
             }
+            if let Some(notice) = waiting.notices.pop_front() {
+                return Some(Next::Notice(notice));
+            }
             while let Some((question, slot)) = waiting.queue.pop_front() {
                 if !slot.is_over() {
                     waiting.drawn = Some((question.id.clone(), None));
-                    return Some((question, slot));
+                    return Some(Next::Question(Box::new(question), slot));
                 }
             }
             drop(waiting);

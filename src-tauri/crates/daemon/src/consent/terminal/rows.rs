@@ -70,6 +70,11 @@ pub(super) fn question(
         let label = format!("answer {}", n + 1);
         rows.push(Row::Foreign(label, Text::Head(format!("{}, {}", lifetime.words(), line(&offer.label)))));
     }
+    let session = format!("denies {} until this session ends", question.denial);
+    rows.push(foreign("answer s", &session, Text::All));
+    rows.push(Row::Ours(
+        "Answer p denies, and pauses the agent. Answer n with a text denies and tells it that.".to_owned(),
+    ));
     rows.extend(worst(question));
     rows.push(Row::Ours(
         "Type the number of an answer, or d for all of it; anything else denies.".to_owned(),
@@ -234,6 +239,11 @@ fn drawn(rows: Vec<Row>, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Something that is no question.
+pub(super) fn notice(text: &str, width: usize) -> Vec<String> {
+    drawn(vec![foreign("notice", text, Text::All)], width.max(NARROWEST))
 }
 
 /// The place of a question where it has none.

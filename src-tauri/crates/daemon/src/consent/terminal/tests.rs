@@ -1,9 +1,10 @@
 //! On real terminals: a pair of which the kernel holds the middle.
 
+mod noes;
 mod person;
 
 use super::super::tests::question;
-use super::super::{Broker, Consequence, Piece, Preview, QuestionOutcome, Verb};
+use super::super::{Consequence, Piece, Preview, Verb};
 use super::*;
 use person::{BOUND, Person};
 use rustix::termios::{LocalModes, tcgetattr};
@@ -34,7 +35,6 @@ fn ended(mut answer: oneshot::Receiver<Answer>) -> Option<Answer> {
 }
 
 const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
-const NO: Answer = Answer::Deny { note: None };
 
 /// A read of a file, asked for by another name.
 fn of_file(id: &str, path: &str, asked_for: &str) -> Question {
@@ -178,6 +178,10 @@ fn a_question_has_all_that_is_needed_to_answer_it() {
         " means also | its server can reach the other files in ~/docs",
         " a yes:     | claude may read it",
         " answer 1   | once, this file",
+        " answer s   | denies read_file in /home/u until this session",
+        " answer s   |  ends",
+        " Answer p denies, and pauses the agent. Answer n with a text",
+        " denies and tells it that.",
         " The worst of these 2 things: PUSH",
         " worst      | \"main\" to \"https://evil.example/\\\"x\"",
         " Type the number of an answer, or d for all of it; anything",
@@ -389,10 +393,4 @@ fn without_a_terminal_lines_are_answers_as_well_and_their_end_is_none() {
     let (slot, answer) = self::slot();
     terminal.ask(question("q"), slot);
     assert!(matches!(said(answer), Answer::Unavailable { why } if why.contains("is gone")));
-}
-
-#[tokio::test]
-async fn with_nobody_to_ask_the_agent_is_told_so() {
-    let outcome = Broker::new(Arc::new(NobodyToAsk)).ask(question("q"), std::future::pending()).await;
-    assert!(matches!(outcome, QuestionOutcome::Unavailable(why) if why.contains("without a display")));
 }

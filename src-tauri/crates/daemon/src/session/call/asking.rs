@@ -2,22 +2,30 @@
 //!
 //! - What the person said holds for the call as it was shown: it is resolved and judged again afterwards, and a change in
 //!   between is a new question.
+//! - A call that waits for the answer to the same question is judged again too, and takes nothing of that answer.
 
 use super::{Call, proceed};
-use crate::consent::{CallQuestion, Grantable, Lifetime, Reach};
+use crate::consent::{
+    CallQuestion, DenialScope, DeniedKey, Grantable, Inquiry, Lifetime, QuestionKey, Reach,
+};
 use crate::judging::InspectedCall;
 use crate::policy_snapshot::PolicySnapshot;
-use crate::resolve::project_around;
+use crate::resolve::{FoundPaths, project_around};
 use crate::session::Session;
 use crate::session::authorize::Judged;
 use crate::session::refusal::CallRefusal;
 use ironcurtain_audit::{Event, PolicyDecision};
+use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Escalation, PendingApproval, ToolUse, Verdict};
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The number of times that one call may become a new question because what it names changed under the last one.
 const MOST_QUESTIONS: usize = 3;
+
+/// The number of times that one call is judged again at all: as often as it can wait for the answers to others like it.
+const MOST_ROUNDS: usize = 200;
 
 /// A call that a person must decide, as it was looked at, by a policy.
 pub(super) struct Escalated {
@@ -26,14 +34,29 @@ pub(super) struct Escalated {
     pub(super) snapshot: Arc<PolicySnapshot>,
 }
 
+/// The outcome of one question.
+enum Answered {
+    /// The person said yes: for this call alone to these, and to none of them where a grant speaks from now on.
+    Yes(Vec<PendingApproval>),
+    /// Something else settled it: the call is judged anew.
+    Settled,
+}
+
 /// Puts the call to the person until there is an answer to what it is at that moment.
 pub(super) async fn ask(session: Arc<Session>, call: Call, mut escalated: Escalated) {
     session.counts.asked.fetch_add(1, Ordering::Relaxed);
     session.services.metrics.decided("escalate");
-    let mut approved = Vec::new();
-    for _ in 0..MOST_QUESTIONS {
+    let (mut approved, mut answers) = (Vec::new(), 0);
+    for _ in 0..MOST_ROUNDS {
+        if answers == MOST_QUESTIONS {
+            break;
+        }
         match question(&session, &call, &escalated).await {
-            Ok(yes) => approved.extend(yes),
+            Ok(Answered::Yes(yes)) => {
+                approved.extend(yes);
+                answers += 1;
+            }
+            Ok(Answered::Settled) => {}
             Err(refusal) => {
                 session.note_violation(&call, &escalated.inspected).await;
                 return session.refuse(&call, &refusal);
@@ -60,13 +83,12 @@ pub(super) async fn ask(session: Arc<Session>, call: Call, mut escalated: Escala
     session.refuse(&call, &CallRefusal::KeptChanging);
 }
 
-/// One question. What the person said yes to for this call alone; nothing, where a grant speaks from now on or the call is
-/// to be judged anew.
+/// One question.
 async fn question(
     session: &Session,
     call: &Call,
     Escalated { escalation, inspected, snapshot }: &Escalated,
-) -> Result<Vec<PendingApproval>, CallRefusal> {
+) -> Result<Answered, CallRefusal> {
     if let Some(host) = session.out_of_reach(escalation) {
         return Err(session.deny_out_of_reach(call, inspected, host, snapshot).await);
     }
@@ -78,38 +100,77 @@ async fn question(
         tool: ToolUse::of(&escalation.call),
         requested,
     };
+    let limits = snapshot.limits();
+    let too_wide = |folder: &CanonicalPath| !limits.may_be_granted(folder);
+    let tool = &call.tool.tool;
+    let scope = DenialScope::of_call(tool, &escalation.values, &grantable.requested, too_wide);
     let question = CallQuestion {
         id: exchange.name()?,
         principal: &session.principal,
-        tool: &call.tool.tool,
+        tool,
         escalation,
         grantable: &grantable,
         found: &inspected.paths,
-        limits: snapshot.limits(),
+        scope: &scope,
+        limits,
         deadline: session.services.config.question_deadline(),
     }
     .build();
     let mut entry = session.about(call, inspected, Event::Question, "a question was put to the person");
     entry.policy_decision = Some(PolicyDecision::escalate(&escalation.by.rule, &escalation.by.reason));
     entry.policy_hash = Some(snapshot.hash.clone());
+    let inquiry = Inquiry {
+        identity: QuestionKey::of(&question, &facts(call, escalation, &inspected.paths)),
+        call: DeniedKey::of(&session.principal, tool, escalation.call.transport_arguments()),
+        question,
+        entry,
+        scope,
+    };
     let answer = {
         let _told = session.asking(&call.ticket.id);
         tokio::select! {
-            answer = exchange.ask(question, entry, session.no_question_left(&call.tool)) => answer?,
+            answer = exchange.ask(inquiry, session.no_question_left(&call.tool)) => answer?,
             never = session.tell_progress(call.began, call.tool.progress_token()) => match never {},
         }
     };
-    let Some(approval) = answer else { return Ok(Vec::new()) };
+    let Some(approval) = answer else { return Ok(Answered::Settled) };
     let now = session.judge(&call.tool, &[]).await;
     // A call that is denied by now, or is about something else, is given nothing.
     if matches!(now.verdict, Verdict::Deny(_)) || !now.inspected.paths.stands_as(&inspected.paths) {
-        return Ok(Vec::new());
+        return Ok(Answered::Yes(Vec::new()));
     }
     if approval.lifetime == Lifetime::Once {
-        return Ok(escalation.values.to_vec());
+        return Ok(Answered::Yes(escalation.values.clone()));
     }
     // From now on the grant speaks, for this call too: taken back, it allows nothing any more.
     exchange.grant(&approval, grantable.opened_by(approval.offer.reach)).await?;
     // That a host may be reached is no answer to a rule that asks about the call itself.
-    Ok(if approval.offer.reach == Reach::Host { escalation.values.to_vec() } else { Vec::new() })
+    let itself = if approval.offer.reach == Reach::Host { escalation.values.clone() } else { Vec::new() };
+    Ok(Answered::Yes(itself))
+}
+
+/// All that tells a call apart from any other for which the question would look the same: its arguments as they were written
+/// and as they are sent, what is asked about, and what stands at its paths.
+fn facts(call: &Call, escalation: &Escalation, paths: &FoundPaths) -> Vec<String> {
+    let written = |arguments| serde_json::to_string(arguments).unwrap_or_default();
+    let mut facts = vec![
+        written(&*call.tool.arguments),
+        written(escalation.call.transport_arguments()),
+        format!("{:?}", escalation.values),
+        format!("{paths:?}"),
+    ];
+    facts.extend(paths.iter().map(|found| stands_there(&found.path)));
+    facts
+}
+
+/// The very file or folder at a path, and of a file its state.
+fn stands_there(path: &CanonicalPath) -> String {
+    match path.as_path().symlink_metadata() {
+        Ok(is) if is.is_dir() => format!("{} {} folder", is.dev(), is.ino()),
+        Ok(is) => {
+            let changed = (is.mtime(), is.mtime_nsec(), is.ctime(), is.ctime_nsec());
+            format!("{} {} {} {} {changed:?}", is.dev(), is.ino(), is.mode(), is.size())
+        }
+        Err(problem) => problem.kind().to_string(),
+    }
 }

@@ -1,6 +1,7 @@
 //! The entries about a call, and the answer to one that is refused.
 
 use super::Call;
+use crate::consent::{PAUSED, Stop};
 use crate::judging::InspectedCall;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::session::Session;
@@ -61,11 +62,26 @@ impl Session {
         self.finish(&call.ticket, result_line(&call.ticket.id, &refusal.result()));
     }
 
-    /// Puts on record that a call which was allowed did not happen: what was granted has ended meanwhile.
-    pub(super) async fn not_forwarded(&self, decision: u64) {
+    /// Puts on record that a call which was allowed did not happen, and why.
+    pub(super) async fn not_forwarded(&self, decision: u64, why: &str) {
         let mut entry = Entry::end_of(decision, CallResult::Refused, 0);
-        "not forwarded: what was granted had ended by then".clone_into(&mut entry.summary);
+        entry.summary = format!("not forwarded: {why}");
         self.record(entry).await;
+    }
+
+    /// The agent is paused: the call is not looked at.
+    pub(super) async fn deny_paused(&self, call: &Call) {
+        self.services.metrics.decided("deny");
+        let refusal = CallRefusal::NotApproved(Stop::Paused.into());
+        let mut entry = self.entry(Event::Decision, "denied");
+        entry.request_id = Some(call.ticket.id.as_json().to_owned());
+        entry.tool_name = Some(call.tool.tool.clone());
+        entry.arguments = Some(redacted(&call.tool.arguments));
+        entry.policy_decision =
+            Some(PolicyDecision::deny(DecidedBy::Paused, PAUSED, &Stop::Paused.to_string()));
+        self.record(entry).await;
+        self.refuse(call, &refusal);
+        self.services.changed();
     }
 
     /// Puts on record that a refused call names a path outside of what the server is told of, and counts it.

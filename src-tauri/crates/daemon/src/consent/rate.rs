@@ -1,0 +1,243 @@
+//! The number of questions that a client may put within a minute, and the calls that a person said no to before.
+//!
+//! - Only what stands before the person counts: a question that joins another, or that something else settles, does not.
+//! - The memory for both is bounded; what is forgotten is asked about.
+
+use super::Principal;
+use super::identical::hash;
+use serde_json::{Map, Value};
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The time in which questions are counted.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// The number of clients that are counted. More have never been seen.
+const MOST_CLIENTS: usize = 1000;
+
+/// The number of calls that a no is remembered of.
+const MOST_DENIED: usize = 1000;
+
+/// The longest that a call is denied without asking again.
+const LONGEST_HOLD: Duration = Duration::from_secs(64 * 60);
+
+/// The number of questions that a client may put, and the time for which the first no to a call holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuestionLimits {
+    /// Questions within a minute.
+    pub per_minute: usize,
+    /// The first no; each further one holds for twice as long. Nothing, where a no holds for its call alone.
+    pub denial_holds: Duration,
+}
+
+/// The questions of each client within the last minute.
+#[derive(Debug, Default)]
+pub(super) struct QuestionRate(Mutex<HashMap<String, ClientRate>>);
+
+#[derive(Debug, Default)]
+struct ClientRate {
+    put: VecDeque<Instant>,
+    /// The person was told that it asks too much.
+    told: bool,
+}
+
+/// A client has put all the questions that it may put for now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TooMany {
+    /// The time until it may put another one.
+    pub(super) wait: Duration,
+    /// True for the first one that is not put.
+    pub(super) is_first: bool,
+}
+
+impl QuestionRate {
+    /// Counts one more question of a client.
+    ///
+    /// # Errors
+    /// [`TooMany`]: it is not put.
+    pub(super) fn count(&self, client: &str, now: Instant, most: usize) -> Result<(), TooMany> {
+        let mut all = self.lock();
+        all.retain(|_, rate| {
+            rate.put.retain(|at| now.duration_since(*at) < WINDOW);
+            !rate.put.is_empty()
+        });
+        if all.len() >= MOST_CLIENTS && !all.contains_key(client) {
+            let oldest = all.iter().min_by_key(|(_, rate)| rate.put.back().copied());
+            if let Some(oldest) = oldest.map(|(client, _)| client.clone()) {
+                all.remove(&oldest);
+            }
+        }
+        let rate = all.entry(client.to_owned()).or_default();
+        // The one whose end makes room for another.
+        let holds = rate.put.len().checked_sub(most).and_then(|at| rate.put.get(at));
+        if let Some(at) = holds {
+            let wait = WINDOW.saturating_sub(now.duration_since(*at));
+            return Err(TooMany { wait, is_first: !std::mem::replace(&mut rate.told, true) });
+        }
+        rate.told = false;
+        rate.put.push_back(now);
+        Ok(())
+    }
+
+    /// Takes the question of that moment back, which the person did not have to answer.
+    pub(super) fn give_back(&self, client: &str, at: Instant) {
+        if let Some(rate) = self.lock().get_mut(client)
+            && let Some(found) = rate.put.iter().position(|put| *put == at)
+        {
+            rate.put.remove(found);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, ClientRate>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call for remembering that it was denied: of one client, to one tool of one server, with the same arguments.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DeniedKey([u8; 32]);
+
+impl DeniedKey {
+    /// The key of a call with these arguments, canonical where they name something.
+    #[must_use]
+    pub fn of(principal: &Principal, tool: &str, arguments: &Map<String, Value>) -> Self {
+        let mut sorted: Vec<String> =
+            arguments.iter().map(|(name, value)| format!("{name}\0{value}")).collect();
+        sorted.sort_unstable();
+        let whose = [&principal.client.key, &principal.server, &tool.to_owned()];
+        Self(hash(whose.into_iter().chain(&sorted)))
+    }
+}
+
+impl fmt::Debug for DeniedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("DeniedKey").finish_non_exhaustive()
+    }
+}
+
+/// The calls that the person said no to, which are denied without asking for a while.
+#[derive(Debug, Default)]
+pub(super) struct DeniedCalls(Mutex<HashMap<DeniedKey, DeniedCall>>);
+
+#[derive(Debug)]
+struct DeniedCall {
+    holds: Duration,
+    until: Instant,
+    note: Option<String>,
+}
+
+/// A no that still holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StandingNo {
+    /// The time for which it does.
+    pub(super) left: Duration,
+    /// The person's note.
+    pub(super) note: Option<String>,
+}
+
+impl DeniedCalls {
+    /// The no to a call that still holds.
+    pub(super) fn no_to(&self, call: DeniedKey, now: Instant) -> Option<StandingNo> {
+        let all = self.lock();
+        let denied = all.get(&call).filter(|denied| now < denied.until)?;
+        Some(StandingNo { left: denied.until.duration_since(now), note: denied.note.clone() })
+    }
+
+    /// The person said no: it holds for `first`, and for twice the time of the last one where that is not long ago.
+    pub(super) fn note(&self, call: DeniedKey, note: Option<String>, now: Instant, first: Duration) {
+        if first.is_zero() {
+            return;
+        }
+        let mut all = self.lock();
+        // A no is forgotten when it has not been repeated for as long as it held.
+        all.retain(|_, denied| now < denied.until + denied.holds);
+        if all.len() >= MOST_DENIED && !all.contains_key(&call) {
+            let next = all.iter().min_by_key(|(_, denied)| denied.until).map(|(call, _)| *call);
+            next.map(|next| all.remove(&next));
+        }
+        let holds = all.get(&call).map_or(first, |denied| (denied.holds * 2).min(LONGEST_HOLD));
+        all.insert(call, DeniedCall { holds, until: now + holds, note });
+    }
+
+    /// The person said yes to it after all.
+    pub(super) fn forget(&self, call: DeniedKey) {
+        self.lock().remove(&call);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<DeniedKey, DeniedCall>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_client_has_so_many_questions_a_minute_and_is_told_of_once() {
+        let (rate, began) = (QuestionRate::default(), Instant::now());
+        for n in 0..5 {
+            rate.count("a", began + SECOND * n, 5).unwrap();
+        }
+        let at = |seconds: u32| rate.count("a", began + SECOND * seconds, 5);
+        assert_eq!(at(10), Err(TooMany { wait: SECOND * 50, is_first: true }));
+        assert_eq!(at(11), Err(TooMany { wait: SECOND * 49, is_first: false }));
+        rate.count("b", began + SECOND * 11, 5).unwrap();
+        assert_eq!(at(60), Ok(()));
+        assert_eq!(at(60), Err(TooMany { wait: SECOND, is_first: true }));
+        // One that something else settled is not counted.
+        rate.give_back("a", began + SECOND * 60);
+        assert_eq!(at(60), Ok(()));
+    }
+
+    #[test]
+    fn as_many_clients_as_there_are_cost_bounded_memory() {
+        let (rate, now) = (QuestionRate::default(), Instant::now());
+        for n in 0..=MOST_CLIENTS {
+            rate.count(&n.to_string(), now, 5).unwrap();
+        }
+        assert_eq!(rate.lock().len(), MOST_CLIENTS);
+        rate.count("later", now + WINDOW, 5).unwrap();
+        assert_eq!(rate.lock().len(), 1);
+    }
+
+    #[test]
+    fn each_no_to_the_same_call_holds_for_twice_as_long_and_is_forgotten_in_time() {
+        let (denied, mut now) = (DeniedCalls::default(), Instant::now());
+        let (call, other) = (DeniedKey([1; 32]), DeniedKey([2; 32]));
+        for held in [60, 120, 240, 480, 960, 1920, 3840, 3840] {
+            denied.note(call, Some("no".into()), now, SECOND * 60);
+            let left = denied.no_to(call, now).unwrap();
+            assert_eq!(left, StandingNo { left: SECOND * held, note: Some("no".into()) });
+            assert_eq!(denied.no_to(other, now), None);
+            now += SECOND * held;
+            assert_eq!(denied.no_to(call, now), None, "it is asked about again");
+        }
+        now += LONGEST_HOLD;
+        denied.note(other, None, now, SECOND * 60);
+        denied.note(call, None, now, SECOND * 60);
+        assert_eq!(denied.no_to(call, now).unwrap().left, SECOND * 60);
+        denied.forget(call);
+        assert_eq!(denied.no_to(call, now), None);
+        denied.note(call, None, now, Duration::ZERO);
+        assert_eq!(denied.no_to(call, now), None);
+    }
+
+    #[test]
+    fn of_many_calls_that_were_denied_the_one_that_is_over_first_is_forgotten() {
+        let (denied, now) = (DeniedCalls::default(), Instant::now());
+        let key = |n: usize| DeniedKey(hash(std::iter::once(&n.to_string())));
+        for n in 0..=MOST_DENIED {
+            let at = if n == 0 { now } else { now + SECOND };
+            denied.note(key(n), None, at, SECOND * 60);
+        }
+        assert_eq!(denied.lock().len(), MOST_DENIED);
+        assert_eq!(denied.no_to(key(0), now), None);
+        assert!(denied.no_to(key(MOST_DENIED), now + SECOND).is_some());
+    }
+}

@@ -1,0 +1,401 @@
+//! Everything that the person has stopped for now: lockdown, paused sessions, and what is denied until a session ends.
+//!
+//! - A stop takes away and gives nothing: where it ends, the same is asked about as before.
+//! - Whoever decides reads the published state and waits for nobody; a stop holds from the moment that it is published.
+//! - Lockdown outlives the trusted process, by a file in its state folder. A file that cannot be looked at is one.
+
+use super::grantable::{RequestedAccess, folders};
+use super::offers::joined;
+use super::{tilde, visible};
+use crate::atomic_file;
+use ironcurtain_egress::HostPort;
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::{ApprovalSubject, PendingApproval};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// The number of things that may be denied for the rest of a session. The oldest is asked about again.
+const MOST_DENIALS: usize = 200;
+
+/// The longest text of a place that is shown.
+const LONGEST_PLACE: usize = 200;
+
+/// Why nobody is asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Stop {
+    /// Nothing is asked at all.
+    #[error(
+        "the user has locked IronCurtain down: whatever needs their word is denied, and nobody is asked until they end that"
+    )]
+    Lockdown,
+    /// The agent is paused.
+    #[error("the user paused this agent: all it asks for is denied until they resume it")]
+    Paused,
+    /// The person said no for the rest of the session.
+    #[error("the user denied this for the rest of the session{}", said(.note.as_deref()))]
+    Denied {
+        /// The id of that no.
+        id: String,
+        /// The person's note.
+        note: Option<String>,
+    },
+}
+
+/// The tool and the places that a question is about, as far as a no can hold for more than its call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DenialScope {
+    /// The tool; nothing where the server asks by itself.
+    tool: Option<String>,
+    at: Vec<DeniedPlace>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum DeniedPlace {
+    /// Everything in a folder, or a file.
+    Below(CanonicalPath),
+    /// An address or a name.
+    Text(String),
+    /// Calls that name no place.
+    Call,
+}
+
+/// A no for the rest of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionDenial {
+    /// Its id.
+    pub id: String,
+    /// The session.
+    pub session: String,
+    /// The client, by name.
+    pub client: String,
+    /// The server.
+    pub server: String,
+    /// The tool and the places.
+    pub scope: DenialScope,
+    /// The same, for people.
+    pub words: String,
+    /// The person's note.
+    pub note: Option<String>,
+    /// The moment of the answer.
+    pub at_ms: u64,
+}
+
+/// All that is stopped.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StopState {
+    /// Lockdown is on.
+    pub lockdown: bool,
+    /// The sessions that are paused.
+    pub paused: BTreeSet<String>,
+    /// The things that are denied until their session ends.
+    pub denials: Vec<SessionDenial>,
+}
+
+/// A handle to all that is stopped.
+#[derive(Debug, Clone)]
+pub struct Stops {
+    state: watch::Sender<Arc<StopState>>,
+    /// Says that lockdown is on.
+    file: PathBuf,
+}
+
+impl Stops {
+    /// Nothing is stopped, except by a lockdown that was not ended.
+    #[must_use]
+    pub fn open(file: PathBuf) -> Self {
+        let is_absent = |problem: io::Error| problem.kind() == io::ErrorKind::NotFound;
+        let lockdown = !file.symlink_metadata().is_err_and(is_absent);
+        Self { state: watch::Sender::new(Arc::new(StopState { lockdown, ..StopState::default() })), file }
+    }
+
+    /// All that is stopped now.
+    #[must_use]
+    pub fn now(&self) -> Arc<StopState> {
+        self.state.borrow().clone()
+    }
+
+    /// For waiting until that changes.
+    #[must_use]
+    pub fn watch(&self) -> watch::Receiver<Arc<StopState>> {
+        self.state.subscribe()
+    }
+
+    /// Returns `true` if everything of a session is denied.
+    #[must_use]
+    pub fn is_paused(&self, session: &str) -> bool {
+        self.state.borrow().paused.contains(session)
+    }
+
+    /// Why nobody is asked about this, if so.
+    #[must_use]
+    pub fn of(&self, session: &str, scope: &DenialScope) -> Option<Stop> {
+        self.state.borrow().of(session, scope)
+    }
+
+    /// Completes when nobody is to be asked about this any more.
+    pub(super) async fn stopped(&self, session: &str, scope: &DenialScope) -> Stop {
+        let mut state = self.watch();
+        loop {
+            if let Some(stop) = state.borrow_and_update().of(session, scope) {
+                return stop;
+            }
+            if state.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Pauses a session; `false` where it was already.
+    pub fn pause(&self, session: &str) -> bool {
+        self.change(|state| state.paused.insert(session.to_owned()))
+    }
+
+    /// Resumes a session; `false` where it was not paused.
+    pub fn resume(&self, session: &str) -> bool {
+        self.change(|state| state.paused.remove(session))
+    }
+
+    /// Denies something until its session ends.
+    pub fn deny(&self, denial: SessionDenial) {
+        self.change(|state| {
+            let of_session = || state.denials.iter().filter(|one| one.session == denial.session);
+            if of_session().count() >= MOST_DENIALS {
+                let oldest = of_session().next().map(|one| one.id.clone());
+                state.denials.retain(|one| Some(&one.id) != oldest.as_ref());
+            }
+            state.denials.push(denial);
+            true
+        });
+    }
+
+    /// Takes a no for the rest of a session back.
+    #[must_use]
+    pub fn take_back(&self, id: &str) -> Option<SessionDenial> {
+        let mut taken = None;
+        self.change(|state| {
+            let at = state.denials.iter().position(|one| one.id == id);
+            taken = at.map(|at| state.denials.remove(at));
+            taken.is_some()
+        });
+        taken
+    }
+
+    /// Forgets what was stopped of a session that ended.
+    pub fn end_session(&self, session: &str) {
+        self.change(|state| {
+            let before = state.denials.len();
+            state.denials.retain(|one| one.session != session);
+            state.paused.remove(session) || state.denials.len() < before
+        });
+    }
+
+    /// Begins lockdown, now and for every start from now on; `false` where it was on already.
+    ///
+    /// # Errors
+    /// It is on, and would not be after another start.
+    pub fn begin_lockdown(&self) -> io::Result<bool> {
+        let began = self.change(|state| !std::mem::replace(&mut state.lockdown, true));
+        atomic_file::replace(&self.file, "lockdown is on; `ironcurtain lockdown off` ends it\n")?;
+        Ok(began)
+    }
+
+    /// Ends lockdown; `false` where it was not on.
+    ///
+    /// # Errors
+    /// It is still on.
+    pub fn end_lockdown(&self) -> io::Result<bool> {
+        match std::fs::remove_file(&self.file) {
+            Err(problem) if problem.kind() != io::ErrorKind::NotFound => return Err(problem),
+            Ok(()) | Err(_) => {}
+        }
+        File::open(self.file.parent().unwrap_or(Path::new("/")))?.sync_all()?;
+        Ok(self.change(|state| std::mem::replace(&mut state.lockdown, false)))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut StopState) -> bool) -> bool {
+        self.state.send_if_modified(|state| change(Arc::make_mut(state)))
+    }
+}
+
+impl StopState {
+    fn of(&self, session: &str, scope: &DenialScope) -> Option<Stop> {
+        if self.lockdown {
+            return Some(Stop::Lockdown);
+        }
+        if self.paused.contains(session) {
+            return Some(Stop::Paused);
+        }
+        let denial = self.denials.iter().find(|one| one.session == session && one.scope.covers(scope))?;
+        Some(Stop::Denied { id: denial.id.clone(), note: denial.note.clone() })
+    }
+}
+
+impl DenialScope {
+    /// The scope of a call that is asked about: its tool, at the folder of each path. A folder that is `too_wide` is none, so
+    /// that the path stands for itself.
+    #[must_use]
+    pub fn of_call(
+        tool: &str,
+        values: &[PendingApproval],
+        requested: &[RequestedAccess],
+        too_wide: impl Fn(&CanonicalPath) -> bool,
+    ) -> Self {
+        let place = |asked: &RequestedAccess| {
+            let folder = folders(std::slice::from_ref(asked)).into_iter().map(|(folder, _)| folder).next();
+            DeniedPlace::Below(folder.filter(|folder| !too_wide(folder)).unwrap_or(asked.path.clone()))
+        };
+        let other = |asked: &PendingApproval| match &asked.subject {
+            ApprovalSubject::Path(_) => None,
+            ApprovalSubject::Text(text) => Some(DeniedPlace::Text(text.to_string())),
+            ApprovalSubject::Absent | ApprovalSubject::Call => Some(DeniedPlace::Call),
+        };
+        let mut at: Vec<DeniedPlace> = requested.iter().map(place).collect();
+        at.extend(values.iter().filter_map(other));
+        at.dedup();
+        Self { tool: Some(tool.to_owned()), at }
+    }
+
+    /// The scope of a host that a server wants to reach by itself.
+    #[must_use]
+    pub fn of_host(target: &HostPort) -> Self {
+        Self { tool: None, at: vec![DeniedPlace::Text(target.to_string())] }
+    }
+
+    /// The scope of a request that a server makes of its client.
+    #[must_use]
+    pub fn of_request(method: &str) -> Self {
+        Self { tool: Some(method.to_owned()), at: vec![DeniedPlace::Call] }
+    }
+
+    /// Its tool and its places, for people.
+    #[must_use]
+    pub fn words(&self, home: &CanonicalPath) -> String {
+        let place = |place: &DeniedPlace| match place {
+            DeniedPlace::Below(path) => Some(tilde(path, home)),
+            DeniedPlace::Text(text) => {
+                Some(visible::quoted(&visible::head(&visible::line(text), LONGEST_PLACE)))
+            }
+            DeniedPlace::Call => None,
+        };
+        let places: Vec<String> = self.at.iter().filter_map(place).collect();
+        let tool = self.tool.as_deref().map(visible::line);
+        match (tool, places.is_empty()) {
+            (Some(tool), true) => tool,
+            (Some(tool), false) => format!("{tool} in {}", joined(&places)),
+            (None, _) => format!("reaching {}", joined(&places)),
+        }
+    }
+
+    /// True if a no to this is one to that: the same tool, for anything that this names.
+    fn covers(&self, other: &Self) -> bool {
+        let is_denied = |place: &DeniedPlace| self.at.iter().any(|denied| denied.covers(place));
+        self.tool == other.tool && other.at.iter().any(is_denied)
+    }
+}
+
+impl DeniedPlace {
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Below(folder), Self::Below(path)) => folder.contains(path),
+            (Self::Below(_), Self::Text(_) | Self::Call) => false,
+            (Self::Text(_) | Self::Call, _) => self == other,
+        }
+    }
+}
+
+fn said(note: Option<&str>) -> String {
+    note.map_or_else(String::new, |note| format!(" and says: {note}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> CanonicalPath {
+        CanonicalPath::assume_canonical(text).unwrap()
+    }
+
+    fn scope(tool: &str, at: DeniedPlace) -> DenialScope {
+        DenialScope { tool: Some(tool.into()), at: vec![at] }
+    }
+
+    fn below(text: &str) -> DeniedPlace {
+        DeniedPlace::Below(path(text))
+    }
+
+    fn denial(id: &str, session: &str, scope: DenialScope) -> SessionDenial {
+        let (client, server, words) = ("c".to_owned(), "f".to_owned(), String::new());
+        let (id, session) = (id.to_owned(), session.to_owned());
+        SessionDenial { id, session, client, server, scope, words, note: None, at_ms: 1 }
+    }
+
+    #[test]
+    fn a_no_for_the_session_is_for_that_tool_below_that_folder_in_that_session() {
+        let dir = tempfile::tempdir().unwrap();
+        let stops = Stops::open(dir.path().join("lockdown"));
+        stops.deny(denial("d", "s", scope("read", below("/docs"))));
+        let denied = Some(Stop::Denied { id: "d".into(), note: None });
+        assert_eq!(stops.of("s", &scope("read", below("/docs/deep"))), denied);
+        for other in
+            [scope("write", below("/docs")), scope("read", below("/")), scope("read", DeniedPlace::Call)]
+        {
+            assert_eq!(stops.of("s", &other), None, "{other:?}");
+        }
+        assert_eq!(stops.of("other", &scope("read", below("/docs"))), None);
+        // Of several places one that is denied is enough.
+        let both = DenialScope { tool: Some("read".into()), at: vec![below("/fine"), below("/docs")] };
+        assert_eq!(stops.of("s", &both), denied);
+        assert_eq!(stops.take_back("d").unwrap().id, "d");
+        assert_eq!((stops.of("s", &both), stops.take_back("d")), (None, None));
+    }
+
+    #[test]
+    fn lockdown_is_still_on_after_another_start_and_whatever_stands_in_the_place_of_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("lockdown");
+        let is_on = || Stops::open(file.clone()).now().lockdown;
+        let stops = Stops::open(file.clone());
+        assert!(!is_on() && stops.begin_lockdown().unwrap() && !stops.begin_lockdown().unwrap());
+        assert!(is_on());
+        assert!(stops.end_lockdown().unwrap() && !stops.end_lockdown().unwrap());
+        assert!(!is_on());
+        std::os::unix::fs::symlink("nowhere", &file).unwrap();
+        assert!(is_on(), "a link that leads nowhere is something");
+        std::fs::remove_file(&file).unwrap();
+        std::fs::create_dir(&file).unwrap();
+        assert!(is_on() && Stops::open(file.clone()).end_lockdown().is_err());
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_told_of_a_stop_and_the_end_of_a_session_forgets_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let stops = Stops::open(dir.path().join("lockdown"));
+        let call = scope("read", below("/docs"));
+        let (stop, ()) = tokio::join!(stops.stopped("s", &call), async {
+            assert!(stops.pause("other") && stops.pause("s") && !stops.pause("s"));
+        });
+        assert_eq!(stop, Stop::Paused);
+        stops.deny(denial("d", "s", call.clone()));
+        stops.end_session("s");
+        assert_eq!((stops.of("s", &call), stops.is_paused("other")), (None, true));
+        assert!(stops.resume("other") && !stops.resume("other"));
+        assert_eq!(*stops.now(), StopState::default());
+    }
+
+    #[test]
+    fn more_denials_than_a_session_may_have_forget_the_oldest_of_that_session() {
+        let dir = tempfile::tempdir().unwrap();
+        let stops = Stops::open(dir.path().join("lockdown"));
+        stops.deny(denial("first", "other", scope("read", DeniedPlace::Call)));
+        for n in 0..=MOST_DENIALS {
+            stops.deny(denial(&n.to_string(), "s", scope("read", DeniedPlace::Text(n.to_string()))));
+        }
+        let state = stops.now();
+        assert_eq!(state.denials.len(), MOST_DENIALS + 1);
+        assert_eq!((state.denials[0].id.as_str(), state.denials[1].id.as_str()), ("first", "1"));
+    }
+}

@@ -1,0 +1,145 @@
+//! Lockdown, pausing a session, and what a person denied for the rest of one: beginning them, and ending them again.
+//!
+//! - A stop holds before it is on record; its end is on record first. Who asked for it is on record with it.
+//! - Any program of this user that no sandbox holds can ask for either. It could end the trusted process as well, and nothing
+//!   is allowed by it: what was asked about before is asked about again. The person is told when such a program does it.
+
+use super::{Asker, failed};
+use crate::daemon_state::DaemonState;
+use crate::identity;
+use crate::session::Session;
+use ironcurtain_audit::{AuditError, Entry, Event};
+use ironcurtain_protocol::{ErrorCode, Reply};
+use std::sync::Arc;
+
+/// Begins lockdown; with it, every session is ended if that is wished.
+pub(super) async fn begin_lockdown(state: &DaemonState, end_servers: bool, asker: Asker) -> Reply {
+    let broker = &state.services.broker;
+    let began = broker.stops().begin_lockdown();
+    broker.missed().clear();
+    if end_servers {
+        state.live().iter().for_each(|session| session.end());
+    }
+    let ended = if end_servers { ", and every session was ended" } else { "" };
+    let recorded = match &began {
+        Ok(false) if !end_servers => Ok(()),
+        Ok(_) | Err(_) => {
+            let words = format!("lockdown began{ended}, {}", by(asker));
+            record(state, Entry::new(Event::Lockdown, words)).await
+        }
+    };
+    match (began, recorded) {
+        (Ok(_), Ok(())) => Reply::Done,
+        (Ok(_), Err(problem)) => failed(ErrorCode::Storage, format!("lockdown is on, but {problem}")),
+        (Err(problem), _) => failed(
+            ErrorCode::Storage,
+            format!(
+                "lockdown is on, but would not be after another start, because `{}` cannot be written: {problem}",
+                state.services.home.lockdown().display()
+            ),
+        ),
+    }
+}
+
+/// Ends lockdown.
+pub(super) async fn end_lockdown(state: &DaemonState, asker: Asker) -> Reply {
+    let broker = &state.services.broker;
+    if !broker.stops().now().lockdown {
+        return Reply::Done;
+    }
+    let entry = Entry::new(Event::Lockdown, format!("lockdown is to end, {}", by(asker)));
+    if let Err(problem) = record(state, entry).await {
+        return failed(ErrorCode::Storage, format!("lockdown is still on, because {problem}"));
+    }
+    if let Err(problem) = broker.stops().end_lockdown() {
+        let file = state.services.home.lockdown();
+        let text = format!("lockdown is still on, because `{}` cannot be removed: {problem}", file.display());
+        return failed(ErrorCode::Storage, text);
+    }
+    tell(state, asker, "Lockdown was ended");
+    Reply::Done
+}
+
+/// Pauses a session.
+pub(super) async fn pause(state: &DaemonState, id: &str, asker: Asker) -> Reply {
+    let Some(session) = live(state, id) else { return no_session(id) };
+    if !state.services.broker.pause(id) {
+        return Reply::Done;
+    }
+    let entry = session.principal.entry(Event::Pause, format!("the session was paused, {}", by(asker)));
+    match record(state, entry).await {
+        Ok(()) => Reply::Done,
+        Err(problem) => failed(ErrorCode::Storage, format!("the session is paused, but {problem}")),
+    }
+}
+
+/// Ends the pause of a session.
+pub(super) async fn resume(state: &DaemonState, id: &str, asker: Asker) -> Reply {
+    let Some(session) = live(state, id) else { return no_session(id) };
+    if !session.is_paused() {
+        return Reply::Done;
+    }
+    let entry = session.principal.entry(Event::Pause, format!("the session was resumed, {}", by(asker)));
+    if let Err(problem) = record(state, entry).await {
+        return failed(ErrorCode::Storage, format!("the session is still paused, because {problem}"));
+    }
+    state.services.broker.stops().resume(id);
+    tell(state, asker, &format!("{} was resumed", session.principal.client.view.name));
+    Reply::Done
+}
+
+/// Forgets a question that nobody answered in time, or takes a no for the rest of a session back.
+pub(super) async fn forget(state: &DaemonState, id: &str, asker: Asker) -> Reply {
+    let broker = &state.services.broker;
+    if broker.missed().forget(id) {
+        state.services.changed();
+        return Reply::Done;
+    }
+    let Some(denial) = broker.stops().now().denials.iter().find(|denial| denial.id == id).cloned() else {
+        let text = format!("there is no unanswered question `{id}`, and no denial of that id");
+        return failed(ErrorCode::NotFound, text);
+    };
+    let what = format!("what was denied for the rest of the session is asked about again, {}", by(asker));
+    let mut entry = Entry::new(Event::Pause, what);
+    (entry.session, entry.client) = (Some(denial.session), Some(denial.client));
+    (entry.server_name, entry.question_id) = (Some(denial.server), Some(denial.id));
+    if let Err(problem) = record(state, entry).await {
+        return failed(ErrorCode::Storage, format!("it is still denied, because {problem}"));
+    }
+    // Another request may have been faster.
+    drop(broker.stops().take_back(id));
+    Reply::Done
+}
+
+fn live(state: &DaemonState, id: &str) -> Option<Arc<Session>> {
+    state.live().into_iter().find(|session| session.id == id)
+}
+
+fn no_session(id: &str) -> Reply {
+    failed(ErrorCode::NotFound, format!("there is no live session `{id}`"))
+}
+
+async fn record(state: &DaemonState, entry: Entry) -> Result<(), AuditError> {
+    let recorded = state.services.audit.record(entry).await.map(drop);
+    state.services.changed();
+    recorded
+}
+
+/// Tells the person that another program ended something that was stopped.
+fn tell(state: &DaemonState, asker: Asker, what: &str) {
+    if matches!(asker, Asker::Peer(_)) {
+        state.services.broker.tell(&format!("{what}, {}.", by(asker)));
+    }
+}
+
+/// Whoever asked, in words.
+fn by(asker: Asker) -> String {
+    match asker {
+        Asker::Own => "by the person, in IronCurtain itself".to_owned(),
+        Asker::Peer(pid) => {
+            let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+            let program = program.map_or_else(|_| "a program".to_owned(), |exe| exe.display().to_string());
+            format!("by `{program}`, started by {}", identity::of_shim(pid, None).view.name)
+        }
+    }
+}

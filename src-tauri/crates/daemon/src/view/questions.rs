@@ -1,0 +1,77 @@
+//! The questions of the moment, for people.
+
+use crate::clock::boot_ms;
+use crate::consent::{
+    Broker, Consequence, MissedQuestion, MissedState, Piece, PutQuestion, Question, SessionDenial, visible,
+};
+use ironcurtain_protocol::{DenialView, QuestionState, QuestionView, QuestionsView};
+
+/// The most questions of a kind that are listed.
+const MOST: usize = 200;
+
+/// The most lines of one question, and the longest of them. The dialog has all of it.
+const MOST_LINES: usize = 20;
+const LONGEST_LINE: usize = 400;
+
+/// The questions that wait, those that were missed, and what is denied for a session.
+pub(crate) fn questions(broker: &Broker) -> QuestionsView {
+    let now = boot_ms();
+    QuestionsView {
+        waiting: broker.put().iter().take(MOST).map(waiting).collect(),
+        missed: broker.missed().list(now).iter().map(|one| missed(one, now)).collect(),
+        denied: broker.stops().now().denials.iter().take(MOST).map(denied).collect(),
+    }
+}
+
+fn waiting(put: &PutQuestion) -> QuestionView {
+    QuestionView { since_ms: Some(put.since_ms), ..question(&put.question, QuestionState::Waiting) }
+}
+
+fn missed(missed: &MissedQuestion, now_boot_ms: u64) -> QuestionView {
+    let state = match missed.state {
+        MissedState::Open => QuestionState::Missed,
+        MissedState::Shown => QuestionState::ShownAgain,
+        MissedState::Allowed => QuestionState::AllowedLate,
+    };
+    let kept = missed.until_boot_ms.saturating_sub(now_boot_ms) / 1000;
+    QuestionView { kept_seconds: Some(kept), ..question(&missed.inquiry.question, state) }
+}
+
+/// A question, whose texts are visible already.
+fn question(question: &Question, state: QuestionState) -> QuestionView {
+    QuestionView {
+        id: question.id.clone(),
+        session: question.session.clone(),
+        client: question.client.name.clone(),
+        server: super::name(&question.server),
+        tool: question.tool.as_deref().map(super::name),
+        lines: question.consequences.iter().take(MOST_LINES).map(line).collect(),
+        rule: visible::head(&question.rule, LONGEST_LINE),
+        reason: visible::head(&question.reason, LONGEST_LINE),
+        since_ms: None,
+        kept_seconds: None,
+        state,
+    }
+}
+
+fn line(consequence: &Consequence) -> String {
+    let piece = |piece: &Piece| match piece {
+        Piece::Ours(words) => (*words).to_owned(),
+        Piece::Path(path) => path.clone(),
+        Piece::Foreign(text) => visible::quoted(text),
+    };
+    let object: String = consequence.object.iter().map(piece).collect();
+    visible::head(&format!("{} {object}", consequence.verb.word()), LONGEST_LINE)
+}
+
+fn denied(denial: &SessionDenial) -> DenialView {
+    DenialView {
+        id: denial.id.clone(),
+        session: denial.session.clone(),
+        client: denial.client.clone(),
+        server: super::name(&denial.server),
+        what: denial.words.clone(),
+        note: denial.note.as_deref().map(visible::line),
+        time_ms: denial.at_ms,
+    }
+}

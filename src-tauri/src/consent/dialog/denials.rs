@@ -1,0 +1,67 @@
+//! The noes of the dialog: to the call, to all like it in this session, or to everything of the agent until it is resumed.
+//!
+//! - The call alone is chosen at first. Each of them only denies.
+
+use super::rows;
+use gtk::Orientation;
+use gtk::prelude::*;
+use ironcurtain_daemon::consent::DenialReach;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Called whenever another one is chosen.
+type Changed = Rc<RefCell<Option<Box<dyn Fn()>>>>;
+
+pub(super) struct Denials {
+    list: gtk::Box,
+    reach: Rc<Cell<DenialReach>>,
+    changed: Changed,
+}
+
+impl Denials {
+    /// The noes to a question; `denial` is what the second one is for.
+    pub(super) fn build(denial: &str) -> Self {
+        let this = Self {
+            list: gtk::Box::new(Orientation::Vertical, 4),
+            reach: Rc::new(Cell::new(DenialReach::Call)),
+            changed: Rc::default(),
+        };
+        let mut first: Option<gtk::RadioButton> = None;
+        for (reach, words) in [
+            (DenialReach::Call, "Deny this call".to_owned()),
+            (DenialReach::Session, format!("Deny {denial} until this session ends")),
+            (DenialReach::Pause, "Deny, and pause the agent until you resume it".to_owned()),
+        ] {
+            let radio = rows::radio(&words, first.as_ref());
+            let (chosen, changed) = (this.reach.clone(), this.changed.clone());
+            radio.connect_toggled(move |radio| {
+                if radio.is_active() {
+                    chosen.set(reach);
+                    if let Some(changed) = changed.borrow().as_ref() {
+                        changed();
+                    }
+                }
+            });
+            this.list.pack_start(&radio, false, false, 0);
+            first.get_or_insert(radio);
+        }
+        this.list.style_context().add_class("ic-denials");
+        rows::describe(&this.list, "What to deny", "");
+        this.list.show_all();
+        this.list.set_no_show_all(true);
+        this.list.hide();
+        this
+    }
+
+    pub(super) fn widget(&self) -> &gtk::Box {
+        &self.list
+    }
+
+    pub(super) fn chosen(&self) -> DenialReach {
+        self.reach.get()
+    }
+
+    pub(super) fn connect_changed(&self, changed: impl Fn() + 'static) {
+        self.changed.replace(Some(Box::new(changed)));
+    }
+}
