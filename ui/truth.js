@@ -21,7 +21,7 @@ export function truth({ status, sessions, waiting, clients, recent }) {
       ? { mood: "open", title: "Nothing is protected yet", text: "No agent has started a server through IronCurtain. Connect a client." }
       : { mood: "open", title: "No agent is connected", text: "There is nothing to protect just now. Agents that start their servers through IronCurtain are listed here." };
   }
-  const open = sessions.filter((session) => !session.sandboxed).length;
+  const open = sessions.filter((session) => !session.sandboxed && !session.remote).length;
   const who = `${count(sessions.length, "session")} connected.`;
   if (open > 0) {
     return { mood: "part", title: "Protecting in part", text: `${who} ${count(open, "server")} not sandboxed.` };

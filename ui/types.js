@@ -4,7 +4,7 @@
  * @typedef {{ pid: number, exe: string | null, name: string }} Process
  * @typedef {{ name: string, exe: string | null, chain: Process[], cwd: string | null, says_it_is: string | null, label: string | null }} Client
  * @typedef {{ path: string, source: string, grant: string | null }} Root
- * @typedef {{ id: string, client: Client, server: string, sandboxed: boolean, started_ms: number, sandbox_dir: string,
+ * @typedef {{ id: string, client: Client, server: string, sandboxed: boolean, remote: boolean, started_ms: number, sandbox_dir: string,
  *   allowed: number, denied: number, asked: number, roots: Root[], left: number }} Session
  * @typedef {{ path: string, shown: string, when: string, is_new: boolean, diff: string | null,
  *   state: "left" | "kept" | "quarantined" | "put-back", moved_to: string | null, keys: string[], time_ms: number }} LeftFile
@@ -41,7 +41,7 @@
  * @typedef {{ problem: string | null, findings: string[], added: string[], removed: string[], changed: string[],
  *   looser: Changed[], stricter: Changed[], same: number, not_judged: number, calls: number }} DryRun
  *
- * @typedef {{ name: string, description: string | null, command: string, sandboxed: boolean, reaches: string[],
+ * @typedef {{ name: string, description: string | null, command: string, sandboxed: boolean, remote: boolean, reaches: string[],
  *   tools: { name: string, means: string }[], version: string | null, problem: string | null, can_install: boolean,
  *   sessions: number }} Server
  * @typedef {{ id: string, title: string, about: string, why: string, from: string, needs: string | null,

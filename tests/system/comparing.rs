@@ -29,23 +29,17 @@ fn what_differs_through_the_shim_is_what_the_documentation_says() {
         allow_all(prepared);
         allow_sampling(prepared);
     });
-    for _ in 0..QUESTIONS {
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
-    }
-    let direct = std::thread::spawn(|| run(Command::new("node").arg(reference::script("server-everything"))));
+    allow_questions(&world);
+    let direct =
+        std::thread::spawn(|| run(Command::new("node").arg(reference::script("server-everything")), true));
     let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
-    let through = run(shim.args(["--server", "everything"]).env("IRONCURTAIN_HOME", world.ours()));
+    let through = run(shim.args(["--server", "everything"]).env("IRONCURTAIN_HOME", world.ours()), true);
     let direct = direct.join().unwrap();
-    let steps: BTreeSet<&String> = direct.keys().chain(through.keys()).collect();
-    let differs = |step: &&String| direct.get(*step) != through.get(*step);
-    let different: BTreeSet<&str> = steps.iter().copied().filter(differs).map(String::as_str).collect();
-    let documented = documented();
-    let documented: BTreeSet<&str> = documented.iter().map(String::as_str).collect();
-    for step in different.symmetric_difference(&documented) {
-        eprintln!("{step}\n  alone:   {}\n  through: {}", show(direct.get(*step)), show(through.get(*step)));
-    }
-    assert_eq!(different, documented, "the differences are not those of `docs/architecture.md`");
-    assert!(steps.len() - different.len() > 60, "{} of {} steps differ", different.len(), steps.len());
+    let different = different(&direct, &through);
+    let documented = documented().into_iter().collect();
+    let shown = show_difference(&different, &documented, &direct, &through);
+    assert_eq!(different, documented, "the differences are not those of `docs/architecture.md`{shown}");
+    assert!(direct.len() - different.len() > 60, "{} of {} steps differ", different.len(), direct.len());
     assert!(world.audit().intact);
 }
 
@@ -57,18 +51,48 @@ fn allow_sampling(prepared: &Prepared) {
     std::fs::write(&file, servers.to_string()).unwrap();
 }
 
+/// The steps that differ.
+pub fn different(direct: &Steps, through: &Steps) -> BTreeSet<String> {
+    let steps = direct.keys().chain(through.keys());
+    steps.filter(|step| direct.get(*step) != through.get(*step)).cloned().collect()
+}
+
+/// The steps of which it was not expected, as text.
+pub fn show_difference(
+    different: &BTreeSet<String>,
+    expected: &BTreeSet<String>,
+    direct: &Steps,
+    through: &Steps,
+) -> String {
+    let steps = different.symmetric_difference(expected);
+    let show = |step: &String| {
+        format!("\n{step}\n  alone:   {}\n  through: {}", show(direct.get(step)), show(through.get(step)))
+    };
+    steps.map(show).collect()
+}
+
+/// The person allows what they are asked about.
+pub fn allow_questions(world: &World) {
+    for _ in 0..QUESTIONS {
+        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    }
+}
+
 fn show(value: Option<&Value>) -> String {
     value.map_or_else(|| "nothing".to_owned(), Value::to_string)
 }
 
-fn run(command: &mut Command) -> BTreeMap<String, Value> {
+/// The messages of each step.
+pub type Steps = BTreeMap<String, Value>;
+
+pub fn run(command: &mut Command, has_roots: bool) -> Steps {
     let mut peer = Peer::start(command);
-    script::act(&mut peer);
+    script::act(&mut peer, has_roots);
     peer.steps()
 }
 
 /// A policy that lets every call of the server pass, so that calls are compared and not refusals.
-fn allow_all(prepared: &Prepared) {
+pub fn allow_all(prepared: &Prepared) {
     let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
     let rules =
         [rule("all", json!({ "server": ["everything"] }), "allow"), rule("ask", json!({}), "escalate")];
@@ -77,7 +101,7 @@ fn allow_all(prepared: &Prepared) {
 }
 
 /// The steps in the table of the documentation: each row begins with their names.
-fn documented() -> Vec<String> {
+pub fn documented() -> Vec<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/architecture.md");
     let page = std::fs::read_to_string(page).unwrap();
     let (_, section) = page.split_once(HEADING).expect("the documentation has a list of differences");

@@ -66,5 +66,5 @@ const sessionRow = (session) =>
     ${parts.facts(
       html`connected ${parts.time(session.started_ms)}`,
       `${session.allowed} allowed, ${session.denied} denied, ${session.asked} asked`,
-      session.sandboxed ? nothing : html`<span class="bad">\u26a0 not sandboxed</span>`,
+      session.sandboxed ? nothing : html`<span class="bad">\u26a0 ${session.remote ? "remote, cannot be sandboxed" : "not sandboxed"}</span>`,
     )}`);

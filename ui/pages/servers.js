@@ -63,7 +63,7 @@ const card = (server) => html`
           ${server.description ? html`<div>${server.description}</div>` : nothing}
           <dl>
             <dt>Runs</dt><dd><code>${server.command}</code></dd>
-            <dt>Sandbox</dt><dd>${server.sandboxed ? "sandboxed: the kernel shows it nothing but what is listed here" : html`<span class="bad">\u26a0 not sandboxed: it can reach all that you can</span>`}</dd>
+            <dt>Sandbox</dt><dd>${server.sandboxed ? "sandboxed: the kernel shows it nothing but what is listed here" : html`<span class="bad">\u26a0 ${server.remote ? "remote, cannot be sandboxed: it sees what it is sent, and no file of yours by itself" : "not sandboxed: it can reach all that you can"}</span>`}</dd>
             ${server.reaches.map((one) => html`<dt></dt><dd>${one}</dd>`)}
             ${server.version ? html`<dt>Version</dt><dd>${server.version}</dd>` : nothing}
             <dt>Sessions</dt><dd>${server.sessions === 0 ? "none now" : count(server.sessions, "session")}</dd>

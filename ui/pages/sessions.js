@@ -56,7 +56,7 @@ function proof(session) {
       ${client.cwd ? fact("Works in", parts.path(client.cwd)) : nothing}
       ${client.says_it_is ? fact("Says it is", html`<span class="quiet">\u201c${parts.foreign(client.says_it_is)}\u201d</span>`) : nothing}
       ${client.label ? fact("Calls itself", html`<span class="quiet">\u201c${parts.foreign(client.label)}\u201d</span>`) : nothing}
-      ${fact("Server", session.sandboxed ? "sandboxed: it can reach only the folders below" : html`<span class="bad">\u26a0 not sandboxed: it can reach all that you can</span>`)}
+      ${fact("Server", session.sandboxed ? "sandboxed: it can reach only the folders below" : html`<span class="bad">\u26a0 ${session.remote ? "remote, cannot be sandboxed: it sees what it is sent, and no file of yours by itself" : "not sandboxed: it can reach all that you can"}</span>`)}
       ${fact("Calls", `${session.allowed} allowed, ${session.denied} denied, ${session.asked} asked`)}
       ${fact("Connected", parts.time(session.started_ms))}
     </dl>`;

@@ -23,6 +23,10 @@ const HEADLINE_CHARS: usize = 80;
 const NOT_SANDBOXED: &str =
     "\u{26a0} NOT SANDBOXED: this server can do anything that you can, whatever you allow here.";
 
+/// The band of a server that runs elsewhere.
+const REMOTE: &str =
+    "\u{26a0} REMOTE, cannot be sandboxed: it sees what it is sent, and no file of yours by itself.";
+
 /// One question, ready to draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConsentView {
@@ -32,7 +36,7 @@ pub(crate) struct ConsentView {
     pub(crate) headline: Vec<Span>,
     /// "Claude Code wants to write a file or folder", for those who see it from afar: no names of things.
     pub(crate) kind: String,
-    /// The warning across the dialog, when the server is not sandboxed.
+    /// The warning across the dialog, when the server is not sandboxed, or runs elsewhere.
     pub(crate) band: Option<&'static str>,
     /// Everything that would be done, the worst first.
     pub(crate) lines: Vec<LineView>,
@@ -116,7 +120,7 @@ impl ConsentView {
             id: question.id.clone(),
             headline: headline(question, home),
             kind: kind(question),
-            band: (!question.sandboxed).then_some(NOT_SANDBOXED),
+            band: band(question),
             lines: question.consequences.iter().map(|consequence| line(consequence, home)).collect(),
             with: {
                 let limit = if question.says_it_whole() { usize::MAX } else { ASKED_CHARS };
@@ -157,8 +161,16 @@ impl ConsentView {
             Lifetime::Hour => " for 1 hour",
             Lifetime::Always => " until you take it back",
         };
-        let beyond = if self.band.is_some() { ", and anything else that you can" } else { "" };
+        let beyond = if self.band == Some(NOT_SANDBOXED) { ", and anything else that you can" } else { "" };
         format!("{sentence}{length}{beyond}.")
+    }
+}
+
+fn band(question: &Question) -> Option<&'static str> {
+    match (question.remote, question.sandboxed) {
+        (true, _) => Some(REMOTE),
+        (false, false) => Some(NOT_SANDBOXED),
+        (false, true) => None,
     }
 }
 

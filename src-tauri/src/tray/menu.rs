@@ -356,6 +356,7 @@ mod tests {
             connection: None,
             trouble: None,
             sandboxed: true,
+            remote: false,
             server_pid: None,
             started_ms: 0,
             sandbox_dir: String::new(),

@@ -41,6 +41,8 @@ struct ServerRow {
     description: Option<String>,
     command: String,
     sandboxed: bool,
+    /// It runs elsewhere.
+    remote: bool,
     reaches: Vec<String>,
     tools: Vec<ToolRow>,
     version: Option<String>,
@@ -130,6 +132,7 @@ fn row(server: &Server, annotations: &Annotations, package: PackageState, sessio
         description: server.description.as_deref().map(visible::line),
         command: visible::line(&server.command_line()),
         sandboxed: server.sandbox.settings().is_some(),
+        remote: server.remote.is_some(),
         reaches: reaches(server, annotations),
         tools: annotations.tools(&server.name).map(tool).collect(),
         version,
@@ -152,6 +155,9 @@ fn means(tool: &ToolAnnotation) -> String {
 
 /// The things that a server reaches, in words.
 fn reaches(server: &Server, annotations: &Annotations) -> Vec<String> {
+    if server.remote.is_some() {
+        return vec!["Files: none of yours by itself; it sees what it is sent".to_owned()];
+    }
     let Some(settings) = server.sandbox.settings() else {
         return vec!["Files and network: everything that you can".to_owned()];
     };

@@ -109,9 +109,12 @@ impl Made {
                 Reply::Done
             }
             Request::Activity { .. } => Reply::Activity(activity(now())),
-            Request::VerifyAudit => {
-                Reply::Audit(AuditCheckView { intact: true, entries: 1_482, problem: None })
-            }
+            Request::VerifyAudit => Reply::Audit(AuditCheckView {
+                intact: true,
+                entries: 1_482,
+                problem: None,
+                known_by: String::new(),
+            }),
             Request::Metrics => Reply::Metrics(String::new()),
             Request::Shutdown => {
                 println!("shutdown");
@@ -163,6 +166,7 @@ fn sessions(now: u64) -> Vec<SessionView> {
             connection: None,
             trouble: None,
             sandboxed: true,
+            remote: false,
             server_pid: Some(4720),
             started_ms: now - 26 * 60_000,
             sandbox_dir: sandbox.into(),
@@ -189,6 +193,7 @@ fn sessions(now: u64) -> Vec<SessionView> {
             connection: None,
             trouble: None,
             sandboxed: false,
+            remote: false,
             server_pid: Some(4801),
             started_ms: now - 4 * 60_000,
             sandbox_dir: "/home/ada/.local/state/ironcurtain/sessions/s2/sandbox".into(),
@@ -233,6 +238,7 @@ fn records(now: u64) -> Vec<SessionRecordView> {
         client: "Claude Code".into(),
         server: "filesystem".into(),
         sandboxed: true,
+        remote: false,
         started_ms: now - 26 * 60_000,
         ended_ms,
         looking: false,

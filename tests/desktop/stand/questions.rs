@@ -40,6 +40,7 @@ fn write(id: &str, deadline: Duration) -> Question {
         server: "filesystem".into(),
         server_command: "/usr/bin/ironcurtain-filesystem".into(),
         sandboxed: true,
+        remote: false,
         tool: Some("write_file".into()),
         consequences: vec![line(Verb::Write, path, "new file, 101 bytes")],
         with: vec![],

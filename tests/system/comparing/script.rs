@@ -3,8 +3,9 @@
 use super::peer::Peer;
 use serde_json::{Value, json};
 
-pub fn act(peer: &mut Peer) {
-    greet(peer);
+/// `has_roots` says whether the server is told that there are roots.
+pub fn act(peer: &mut Peer, has_roots: bool) {
+    greet(peer, has_roots);
     lists(peer);
     tools(peer);
     questions(peer);
@@ -16,7 +17,7 @@ pub fn act(peer: &mut Peer) {
     peer.request("prompts/list", json!({}));
 }
 
-fn greet(peer: &mut Peer) {
+fn greet(peer: &mut Peer, has_roots: bool) {
     let capabilities = json!({
         "roots": { "listChanged": true },
         "sampling": {},
@@ -34,8 +35,10 @@ fn greet(peer: &mut Peer) {
     peer.step("initialize", "initialize", params);
     peer.tell("notifications/initialized");
     // It has asked for the roots then.
-    peer.wait_for("notifications/message");
-    peer.keep_asked("roots/list");
+    if has_roots {
+        peer.wait_for("notifications/message");
+        peer.keep_asked("roots/list");
+    }
 }
 
 fn lists(peer: &mut Peer) {

@@ -133,7 +133,9 @@ pub(crate) async fn inspect_server(
         }
         Err(_) => return Err(slow(inspection, &server.name, String::new())),
     };
-    let mut conversation = Conversation::new(process, scratch.folder());
+    // One that runs elsewhere is told of no folder here.
+    let folder = server.remote.is_none().then_some(scratch.folder());
+    let mut conversation = Conversation::new(process, folder);
     let listed = tokio::time::timeout(inspection.patience, tools::list(&mut conversation)).await;
     let said = conversation.end().await;
     let said = hidden(server, &inspection.home.person, &said).unwrap_or_default() + &said;
@@ -169,6 +171,9 @@ fn slow(inspection: &Inspection, name: &str, said: String) -> InspectError {
 /// In a sandbox of ours without network and without folders to write to, whatever runs it later. One that opted out of the
 /// sandbox stays as it is.
 fn containment(server: &Server, around: &Surroundings) -> Containment {
+    if server.remote.is_some() {
+        return Containment::Remote;
+    }
     let Sandbox::Sandboxed(settings) = &server.sandbox else { return Containment::Plain };
     let mut settings = settings.clone();
     settings.network = None;

@@ -41,5 +41,5 @@ pub use read::{Found, all, newest};
 pub use redaction::{is_marked, redacted};
 pub use search::{Filter, search};
 pub use unfinished::{Unfinished, unfinished};
-pub use verify::{Checked, check, check_known, check_written};
+pub use verify::{Checked, check, check_known, check_written, known};
 pub use volumes::LOG_NAME;

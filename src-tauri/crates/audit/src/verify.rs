@@ -71,10 +71,18 @@ pub(super) fn missing(known: &Written, entries: u64, is_there: bool) -> String {
 /// # Errors
 /// When a file cannot be read.
 pub fn check_known(dir: &Path, head: &Path) -> io::Result<Checked> {
-    match head::read(head)? {
+    match known(head)? {
         Some(known) => check_written(dir, &known),
         None => check(dir),
     }
+}
+
+/// The newest entry that the file `head` knows; nothing, where there is no such file.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn known(head: &Path) -> io::Result<Option<Written>> {
+    head::read(head)
 }
 
 /// Reads a log from its beginning and follows the chain. A log that does not exist is empty and intact.

@@ -95,6 +95,12 @@ pub enum Command {
         #[command(subcommand)]
         action: crate::clients::ClientsAction,
     },
+    /// Keep secrets of servers in the desktop's keyring. Needs no trusted process.
+    Secrets {
+        /// What to do with them.
+        #[command(subcommand)]
+        action: crate::secrets::SecretsAction,
+    },
     /// End the trusted process and every session, and wait until they have ended.
     Stop,
 }

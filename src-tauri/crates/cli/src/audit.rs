@@ -7,8 +7,9 @@ use crate::print;
 use crate::screen::Screen;
 use crate::sheet::Sheet;
 use anyhow::Context;
-use ironcurtain_audit::{self as audit, Filter, Status};
-use ironcurtain_daemon::{Home, shown_entry};
+use ironcurtain_audit::{self as audit, Checked, Filter, Status, Written};
+use ironcurtain_daemon::secrets::{SecretError, in_time};
+use ironcurtain_daemon::{Home, record_head, shown_entry};
 use ironcurtain_protocol::{AuditCheckView, Reply, Request};
 
 /// Checks the log. A trusted process that runs is asked, because it knows best whether the end of the log is there; without
@@ -18,9 +19,38 @@ pub fn verify() -> anyhow::Result<Reply> {
         return connection.ask(Request::VerifyAudit);
     }
     let home = Home::from_env()?;
-    let checked = audit::check_known(&home.audit(), &home.audit_head()).with_context(|| unread(&home))?;
+    let by_file = audit::known(&home.audit_head()).with_context(|| unread(&home))?;
+    let (by_keyring, without) = match kept_in_keyring(&home) {
+        Ok(Some(known)) => (Some(known), String::new()),
+        Ok(None) => (None, "; the keyring is locked, or knows nothing of it".to_owned()),
+        Err(_) => (None, "; no keyring answers here".to_owned()),
+    };
+    let mut checked = None;
+    let mut known_by = Vec::new();
+    for (known, name) in [(by_file, "`audit-head.json`"), (by_keyring, "the keyring")] {
+        let Some(known) = known else { continue };
+        known_by.push(name);
+        let found = audit::check_written(&home.audit(), &known).with_context(|| unread(&home))?;
+        // One that does not hold is told, whoever knows it.
+        if checked.as_ref().is_none_or(Checked::intact) {
+            checked = Some(found);
+        }
+    }
+    let checked = match checked {
+        Some(checked) => checked,
+        None => audit::check(&home.audit()).with_context(|| unread(&home))?,
+    };
+    let known_by = if known_by.is_empty() { "nobody".to_owned() } else { known_by.join(" and ") } + &without;
     let (intact, entries) = (checked.intact(), checked.entries);
-    Ok(Reply::Audit(AuditCheckView { intact, entries, problem: checked.problem }))
+    Ok(Reply::Audit(AuditCheckView { intact, entries, problem: checked.problem, known_by }))
+}
+
+/// The newest entry as the keyring knows it, if it says so at once.
+fn kept_in_keyring(home: &Home) -> Result<Option<Written>, SecretError> {
+    let home = home.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|problem| SecretError::Failed(problem.to_string()))?;
+    runtime.block_on(in_time(move || record_head::known(&home)))
 }
 
 /// Shows the newest entries that match, oldest first.

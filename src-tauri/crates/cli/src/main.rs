@@ -12,6 +12,7 @@ mod print;
 mod problem;
 mod run;
 mod screen;
+mod secrets;
 mod servers;
 mod session;
 mod sheet;
@@ -42,6 +43,7 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Servers { action } => return servers::perform(&action, screen),
         Command::Doctor { allow_root } => return doctor::perform(allow_root, screen),
         Command::Clients { action } => return clients::perform(&action, screen),
+        Command::Secrets { action } => return secrets::perform(&action, screen),
         Command::Daemon(options) => return run::daemon(&options).map(|()| ExitCode::SUCCESS),
         Command::Status => Request::Status,
         Command::Sessions => return session::all(screen),

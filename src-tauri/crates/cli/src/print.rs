@@ -34,7 +34,13 @@ pub fn text(reply: &Reply) -> Sheet {
         }
         Reply::Metrics(figures) => figures.lines().for_each(|line| sheet.line(line)),
         Reply::Audit(check) => sheet.line(match &check.problem {
-            None => format!("The audit log is whole: {} entries.", check.entries),
+            None if check.known_by.is_empty() => {
+                format!("The audit log is whole: {} entries.", check.entries)
+            }
+            None => format!(
+                "The audit log is whole: {} entries; the newest is known by {}.",
+                check.entries, check.known_by
+            ),
             Some(problem) => {
                 format!("THE AUDIT LOG WAS CHANGED after {} entries: {problem}", check.entries)
             }
@@ -74,7 +80,7 @@ fn session(sheet: &mut Sheet, session: &SessionView) {
         session.id,
         session.client.name,
         session.server,
-        if session.sandboxed { "sandboxed" } else { "NOT SANDBOXED" }
+        contained(session.sandboxed, session.remote)
     ));
     if let Some(exe) = &session.client.exe {
         sheet.line(format_args!("  proved     {exe}"));
@@ -100,6 +106,15 @@ fn session(sheet: &mut Sheet, session: &SessionView) {
     }
     for root in &session.roots {
         sheet.line(format_args!("  sees       {}  ({})", root.path, root.source));
+    }
+}
+
+/// The containment of a session's server, in words.
+pub fn contained(sandboxed: bool, remote: bool) -> &'static str {
+    match (sandboxed, remote) {
+        (_, true) => "REMOTE, cannot be sandboxed",
+        (true, false) => "sandboxed",
+        (false, false) => "NOT SANDBOXED",
     }
 }
 
@@ -182,8 +197,12 @@ mod tests {
 
     #[test]
     fn a_broken_log_cannot_be_overlooked() {
-        let check =
-            AuditCheckView { intact: false, entries: 3, problem: Some("line 4: it has no hash".into()) };
+        let check = AuditCheckView {
+            intact: false,
+            entries: 3,
+            problem: Some("line 4: it has no hash".into()),
+            known_by: String::new(),
+        };
         assert_eq!(
             text(&Reply::Audit(check)).as_str(),
             "THE AUDIT LOG WAS CHANGED after 3 entries: line 4: it has no hash\n"

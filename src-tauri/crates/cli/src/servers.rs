@@ -123,6 +123,7 @@ fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
                 "name": server.name,
                 "command": server.command,
                 "args": server.args,
+                "url": server.remote.as_ref().map(ToString::to_string),
                 "sandboxed": server.sandbox != Sandbox::OptedOut,
                 "annotatedTools": annotated.tools(&server.name),
                 "package": install::state_json(&packages.state(server)),

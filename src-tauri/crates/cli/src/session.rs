@@ -70,7 +70,7 @@ fn waiting(session: &SessionRecordView) -> usize {
 
 fn text(session: &SessionRecordView) -> Sheet {
     let mut sheet = Sheet::default();
-    let sandboxed = if session.sandboxed { "sandboxed" } else { "NOT SANDBOXED" };
+    let sandboxed = print::contained(session.sandboxed, session.remote);
     sheet.line(format_args!("{}  {} -> {}  {sandboxed}", session.id, session.client, session.server));
     let state = if session.ended_ms.is_some() { "ended" } else { "not ended" };
     let looking = if session.looking { "; still being looked at" } else { "" };
@@ -132,6 +132,7 @@ mod tests {
             client: "claude".into(),
             server: "git".into(),
             sandboxed: true,
+            remote: false,
             started_ms: 0,
             ended_ms: Some(1),
             looking: false,

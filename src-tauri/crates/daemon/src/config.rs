@@ -3,13 +3,17 @@
 
 mod entry_error;
 mod reading;
+mod remote;
 mod sandbox;
 #[cfg(test)]
 mod schemas;
 mod server;
 mod servers;
 mod stored;
+mod stored_remote;
 
+pub use entry_error::RemoteEntryError;
+pub use remote::RemoteServer;
 pub use sandbox::{
     AutostartSettings, FileView, FilesystemSettings, GitConfigSettings, LimitSettings, NetworkSettings,
     PassEnv, Sandbox, SandboxSettings,

@@ -173,6 +173,8 @@ pub struct Question {
     pub server_command: String,
     /// True if it runs in an OS sandbox.
     pub sandboxed: bool,
+    /// True if it runs elsewhere: then it has no sandbox, and sees what it is sent.
+    pub remote: bool,
     /// The tool; none when the server asks for something by itself.
     pub tool: Option<String>,
     /// Everything that the call would do, the worst first: the headline is the first. Never empty.
@@ -307,6 +309,7 @@ mod tests {
             server: "filesystem".into(),
             server_command: "ironcurtain-filesystem".into(),
             sandboxed: true,
+            remote: false,
             tool: Some("read_file".into()),
             consequences: vec![Consequence {
                 verb: Verb::Read,

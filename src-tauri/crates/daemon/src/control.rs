@@ -165,7 +165,9 @@ async fn verify(state: &DaemonState) -> Reply {
         Ok(Ok(checked)) => {
             // Where it is not the log any more, that explains what else is wrong with it.
             let problem = stands.err().map(|lost| lost.to_string()).or(checked.problem);
-            Reply::Audit(AuditCheckView { intact: problem.is_none(), entries: checked.entries, problem })
+            let known_by = "the trusted process that writes it".to_owned();
+            let (intact, entries) = (problem.is_none(), checked.entries);
+            Reply::Audit(AuditCheckView { intact, entries, problem, known_by })
         }
         Ok(Err(problem)) => failed(ErrorCode::Storage, format!("the audit log cannot be read: {problem}")),
         Err(problem) => failed(ErrorCode::Storage, problem.to_string()),

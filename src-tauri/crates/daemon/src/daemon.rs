@@ -21,6 +21,7 @@ use crate::listener::{ListenError, Listener};
 use crate::metrics::Metrics;
 use crate::packages::Packages;
 use crate::policy_snapshot::SnapshotError;
+use crate::record_head;
 use crate::reload::{InitialState, ReloaderParts};
 use crate::server::{LISTENING, ServerError};
 use crate::services::Services;
@@ -190,6 +191,10 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         shutdown,
         changes,
     };
+    if services.home.has_keyring {
+        let (audit, health) = (services.audit.clone(), services.health.clone());
+        tokio::spawn(record_head::follow(services.home.clone(), audit, health));
+    }
     let state = Arc::new(DaemonState::new(services, reloader));
     tokio::spawn(note_changes(state.clone()));
     tokio::spawn(end_of_others(state.clone(), unfinished));

@@ -20,6 +20,8 @@ pub enum Concern {
     Watching,
     /// The files do not get read.
     Reading,
+    /// The record ends before what the keyring knows of it.
+    Record,
     /// The end of a grant is not stored.
     Grants,
 }

@@ -26,6 +26,8 @@ pub struct Home {
     pub socket: PathBuf,
     /// Our programs, where it is known: no agent changes what is there.
     pub programs: Option<PathBuf>,
+    /// The keyring is for this home: what is known of its record may be kept there. One that is not in the usual place has none.
+    pub has_keyring: bool,
 }
 
 /// Why our directories cannot be used.
@@ -78,7 +80,7 @@ impl Home {
         let ours = ProjectDirs::from("", "", "ironcurtain").ok_or(HomeError::NoHome)?;
         let state = ours.state_dir().unwrap_or_else(|| ours.data_local_dir()).to_path_buf();
         let (config, data) = (ours.config_dir().to_path_buf(), ours.data_dir().to_path_buf());
-        Ok(Self { person, config, state, data, socket, programs: own_programs() })
+        Ok(Self { person, config, state, data, socket, programs: own_programs(), has_keyring: true })
     }
 
     /// Everything under one directory, as [`HOME_VARIABLE`] has it.
@@ -91,6 +93,7 @@ impl Home {
             data: all.join("data"),
             socket: all.join("run/socket"),
             programs: None,
+            has_keyring: false,
         }
     }
 

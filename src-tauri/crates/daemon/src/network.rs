@@ -7,17 +7,20 @@
 
 mod asking;
 mod caller;
+mod elsewhere;
 mod pace;
 mod reach;
 mod recording;
 
 pub use caller::Caller;
+pub(crate) use elsewhere::dialer_off_record;
 pub use reach::HostLease;
 
 use crate::config::NetworkSettings;
 use asking::HostAsker;
 use ironcurtain_egress::{
-    AskHost, Connections, HostPort, HostRules, Proxy, ProxyLimits, Record, RuleError, SystemResolver, serve,
+    AskHost, Connections, Dialer, HostPort, HostRules, Proxy, ProxyLimits, Record, RuleError, SystemResolver,
+    serve,
 };
 use reach::ReachableHosts;
 use recording::ConnectionRecorder;
@@ -72,37 +75,56 @@ impl ServerNetwork {
         if rules.is_closed() {
             return Ok(None);
         }
+        Ok(Some(Self::with(rules, settings.ask_unknown, caller)))
+    }
+
+    /// The network to a server that runs elsewhere: its host, and no other.
+    #[must_use]
+    pub fn to_remote(rules: HostRules, caller: Caller) -> Arc<Self> {
+        Self::with(rules, false, caller)
+    }
+
+    fn with(rules: HostRules, asks: bool, caller: Caller) -> Arc<Self> {
         let (caller, reach) = (Arc::new(caller), Arc::new(ReachableHosts::new(rules)));
         let following = tokio::spawn(follow(caller.clone(), reach.clone())).abort_handle();
         let person = || -> Arc<dyn AskHost> { Arc::new(HostAsker::new(caller.clone(), reach.clone())) };
-        Ok(Some(Arc::new(Self {
-            ask: settings.ask_unknown.then(person),
+        Arc::new(Self {
+            ask: asks.then(person),
             record: Arc::new(ConnectionRecorder::new(caller.clone(), reach.clone())),
             connections: Connections::default(),
             caller,
             reach,
             _following: EndOnDrop(following),
-        })))
+        })
     }
 
     /// Serves a sandbox's listener.
     #[must_use]
     pub fn serve(&self, listener: TcpListener) -> Serving {
-        let server = self.caller.server.name.clone();
-        let proxy = Proxy {
-            server: server.clone(),
+        let (server, proxy) = (self.caller.server.name.clone(), self.proxy());
+        let task = tokio::spawn(async move {
+            let problem = serve(listener, proxy).await;
+            tracing::error!(%problem, server, "a server has lost its network");
+        });
+        Serving { _task: EndOnDrop(task.abort_handle()) }
+    }
+
+    /// Opens connections of our own for the server.
+    #[must_use]
+    pub fn dialer(&self) -> Dialer {
+        Dialer::new(self.proxy())
+    }
+
+    fn proxy(&self) -> Proxy {
+        Proxy {
+            server: self.caller.server.name.clone(),
             rules: self.reach.rules(),
             ask: self.ask.clone(),
             record: self.record.clone(),
             resolve: Arc::new(SystemResolver),
             connections: self.connections.clone(),
             limits: ProxyLimits::default(),
-        };
-        let task = tokio::spawn(async move {
-            let problem = serve(listener, proxy).await;
-            tracing::error!(%problem, server, "a server has lost its network");
-        });
-        Serving { _task: EndOnDrop(task.abort_handle()) }
+        }
     }
 
     /// Returns `true` if the person could let the server reach this.

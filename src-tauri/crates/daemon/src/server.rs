@@ -263,7 +263,7 @@ impl ServerHandle {
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         match &*self.seen.state.borrow() {
-            ServerState::Up { pid, .. } => Some(*pid),
+            ServerState::Up { pid, .. } => *pid,
             ServerState::Starting(_) | ServerState::Down(_) => None,
         }
     }

@@ -139,6 +139,7 @@ impl Session {
             connection: self.connection.clone(),
             trouble: self.server.trouble().map(|why| visible::line(&why)),
             sandboxed: self.sandboxed,
+            remote: self.principal.remote,
             server_pid: self.server.pid(),
             started_ms: self.started_ms,
             sandbox_dir: self.sandbox.as_str().to_owned(),

@@ -15,7 +15,7 @@ mod outbox;
 mod outgoing;
 mod overlong;
 
-pub use descriptor::{Input, Output};
+pub use descriptor::{Input, Output, pair};
 pub use era::{LEGACY_REVISIONS, MODERN_REVISION, error_code, meta_key, rewrite_params};
 pub use fields::{AmbiguousField, Fields};
 pub use inlet::{HandedLine, Inlet, Listening};

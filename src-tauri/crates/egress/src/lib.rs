@@ -13,6 +13,7 @@ pub mod address;
 mod ask;
 pub mod connect;
 mod connections;
+mod dial;
 mod environment;
 mod gate;
 mod hello;
@@ -30,6 +31,7 @@ mod tunnel;
 
 pub use ask::{AskHost, HostAnswer};
 pub use connections::Connections;
+pub use dial::{DialPermit, Dialed, Dialer};
 pub use environment::environment;
 pub use hello::{ClientHello, ClientHelloError, inspect};
 pub use host::{Host, HostError, HostPort};

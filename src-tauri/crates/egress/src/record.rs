@@ -74,6 +74,8 @@ pub enum Protocol {
     Http,
     /// SOCKS version 5.
     Socks5,
+    /// None: a connection of our own.
+    Direct,
 }
 
 impl fmt::Display for Protocol {
@@ -82,6 +84,7 @@ impl fmt::Display for Protocol {
             Self::Connect => "connect",
             Self::Http => "http",
             Self::Socks5 => "socks5",
+            Self::Direct => "direct",
         })
     }
 }

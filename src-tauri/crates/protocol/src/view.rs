@@ -99,6 +99,9 @@ pub struct SessionView {
     pub trouble: Option<String>,
     /// The server runs in an OS sandbox.
     pub sandboxed: bool,
+    /// The server runs elsewhere, where it cannot be sandboxed.
+    #[serde(default)]
+    pub remote: bool,
     /// Process id of the server's sandbox supervisor, while it runs.
     pub server_pid: Option<u32>,
     /// When it began.
@@ -130,6 +133,9 @@ pub struct SessionRecordView {
     pub server: String,
     /// The server ran in an OS sandbox.
     pub sandboxed: bool,
+    /// The server ran elsewhere.
+    #[serde(default)]
+    pub remote: bool,
     /// When it began.
     pub started_ms: u64,
     /// When it ended, if it has.
@@ -265,4 +271,7 @@ pub struct AuditCheckView {
     pub entries: u64,
     /// The first problem, and where it is.
     pub problem: Option<String>,
+    /// Who knows the newest entry that must be there, in words; nobody where it is empty.
+    #[serde(default)]
+    pub known_by: String,
 }

@@ -44,7 +44,9 @@ pub(super) fn details(question: &Question) -> String {
 }
 
 fn sandbox(question: &Question) -> &'static str {
-    if question.sandboxed {
+    if question.remote {
+        "no, it runs elsewhere and cannot be; it sees what it is sent"
+    } else if question.sandboxed {
         "yes, it can reach only what was granted"
     } else {
         "NO, it can reach everything you can reach"

@@ -46,7 +46,9 @@ fn how(question: &Question) -> Vec<Span> {
     let tool = question.tool.as_ref().map(|tool| format!(", {}", text::name(tool))).unwrap_or_default();
     let server = format!("{} server{tool}", text::name(&question.server));
     let mut spans = vec![span(server, Tone::Plain), span(", ", Tone::Plain)];
-    spans.push(if question.sandboxed {
+    spans.push(if question.remote {
+        span("\u{26a0} REMOTE, cannot be sandboxed", Tone::Danger)
+    } else if question.sandboxed {
         span("sandboxed", Tone::Plain)
     } else {
         span("\u{26a0} NOT SANDBOXED", Tone::Danger)

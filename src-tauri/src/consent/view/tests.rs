@@ -121,6 +121,11 @@ fn what_allow_will_do_names_scope_and_length() {
 
 #[test]
 fn a_server_without_a_sandbox_is_in_red_and_in_words() {
+    let far = Question { sandboxed: false, remote: true, ..question() };
+    let far = ConsentView::new(&far, Path::new("/"));
+    assert_eq!(far.band, Some(REMOTE));
+    assert!(!far.outcome(0, Lifetime::Once).contains("anything else"));
+    assert!(far.details.contains("sandboxed: no, it runs elsewhere and cannot be"));
     let view = ConsentView::new(&Question { sandboxed: false, ..question() }, Path::new("/"));
     let how = view.facts.iter().find(|fact| fact.label == "How").map(|fact| fact.lines.clone());
     let expected = vec![vec![
@@ -261,6 +266,7 @@ fn question() -> Question {
         server: "filesystem".into(),
         server_command: "ironcurtain-filesystem".into(),
         sandboxed: true,
+        remote: false,
         tool: Some("write_file".into()),
         consequences: vec![on(Verb::Write, path, "new file, 7 bytes")],
         with: vec![("mode".into(), "06\n44\u{7}".into())],

@@ -27,7 +27,7 @@ pub(super) struct Conversation {
     stdout: Lines<Input>,
     stderr: JoinHandle<String>,
     hold: ProcessHold,
-    root: String,
+    root: Option<String>,
     next: u64,
     heard: u64,
     noise: usize,
@@ -36,13 +36,13 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    pub(super) fn new(process: Process, folder: &CanonicalPath) -> Self {
+    pub(super) fn new(process: Process, folder: Option<&CanonicalPath>) -> Self {
         Self {
             stdin: process.stdin,
             stdout: Lines::new(process.stdout, MESSAGE),
             stderr: tokio::spawn(end_of(process.stderr)),
             hold: process.hold,
-            root: folder.file_uri(),
+            root: folder.map(CanonicalPath::file_uri),
             next: 0,
             heard: 0,
             noise: 0,
@@ -133,9 +133,11 @@ impl Conversation {
 
     /// Answers the server's own requests: `ping` and `roots/list`.
     async fn serve(&mut self, id: &Id, method: &str) -> Result<(), ServerFault> {
-        let line = match method {
-            "ping" => result_line(id, &json!({})),
-            "roots/list" => result_line(id, &json!({ "roots": [{ "uri": self.root, "name": "sandbox" }] })),
+        let line = match (method, &self.root) {
+            ("ping", _) => result_line(id, &json!({})),
+            ("roots/list", Some(root)) => {
+                result_line(id, &json!({ "roots": [{ "uri": root, "name": "sandbox" }] }))
+            }
             _ => error_line(Some(id), ErrorCode::METHOD_NOT_FOUND.0, "nobody is there to answer"),
         };
         self.write(&line).await

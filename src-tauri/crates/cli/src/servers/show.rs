@@ -129,18 +129,22 @@ pub fn list(servers: &Servers, annotated: &AnnotationsFile, packages: &Packages)
             0 => format!("not annotated: run `ironcurtain servers annotate {}`", server.name),
             count => format!("{} annotated", counted(count, "tool")),
         };
+        let place = server.remote.as_ref().map_or_else(|| server.command.clone(), ToString::to_string);
         let package = match packages.state(server) {
             PackageState::NoPackage => String::new(),
             PackageState::Installed { version, .. } => format!("  version {version}"),
             PackageState::NotReady(problem) => format!("  NOT READY: {problem}"),
         };
-        out.line(format_args!("{}  {contained}  {tools}  {}{package}", server.name, server.command));
+        out.line(format_args!("{}  {contained}  {tools}  {place}{package}", server.name));
     }
     out
 }
 
 /// The containment of a server, with what is not the strictest or the usual.
 fn contained(server: &Server, annotated: &AnnotationsFile) -> String {
+    if server.remote.is_some() {
+        return "REMOTE, cannot be sandboxed".to_owned();
+    }
     let Sandbox::Sandboxed(settings) = &server.sandbox else { return "NO SANDBOX".to_owned() };
     let strict = match settings.autostart {
         AutostartSettings::Strict => ", no file that runs later stays",

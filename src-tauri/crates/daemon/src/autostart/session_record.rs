@@ -30,6 +30,8 @@ pub(crate) struct SessionFacts {
     pub(crate) server: String,
     /// True if the server runs in a sandbox.
     pub(crate) sandboxed: bool,
+    #[serde(default)]
+    pub(crate) remote: bool,
     /// When it began.
     pub(crate) started_ms: u64,
 }
@@ -182,6 +184,7 @@ mod tests {
             client: "claude".into(),
             server: "git".into(),
             sandboxed: true,
+            remote: false,
             started_ms: 1,
         })
     }

@@ -20,6 +20,7 @@ pub(super) fn session(id: &str, record: SessionRecord, looking: bool) -> Session
         client: visible::line(&record.facts.client),
         server: visible::line(&record.facts.server),
         sandboxed: record.facts.sandboxed,
+        remote: record.facts.remote,
         started_ms: record.facts.started_ms,
         ended_ms: record.ended_ms,
         looking,

@@ -1,5 +1,6 @@
 //! Why the entry of a server is not taken.
 
+use crate::secrets::SecretNameError;
 use ironcurtain_egress::RuleError;
 
 /// Why the entry of a server is not taken.
@@ -14,11 +15,22 @@ pub(super) enum EntryError {
     /// Its program and its arguments are one list.
     #[error("`command` is a list; write the program as `command` and the rest as `args`")]
     CommandList,
-    /// It runs elsewhere.
+    /// It is reached in a way that is no more.
     #[error(
-        "`{0}` is the address of a remote server, which is not connected to yet; write a program that runs here and connects to it, as `command`, and its host in `sandbox.network.allowedDomains`"
+        "`type`: `sse` is the transport of old servers, which IronCurtain does not speak; write the address of the server's streamable HTTP, which often ends in `/mcp`, as `url`, with `\"type\": \"http\"`"
     )]
-    Remote(&'static str),
+    Sse,
+    /// It runs elsewhere, and is to run here.
+    #[error(
+        "`{0}` is for a server that runs here; a remote one has `url` and `headers`: take one of them out"
+    )]
+    HereAndThere(&'static str),
+    /// It runs elsewhere, and is to have a sandbox.
+    #[error("`sandbox`: a remote server cannot be sandboxed, because it runs elsewhere; take it out")]
+    RemoteSandbox,
+    /// Its address, or what it is sent, is not taken.
+    #[error(transparent)]
+    Remote(#[from] RemoteEntryError),
     /// Two entries have its name.
     #[error("it stands in `mcpServers` and beside it; take one out")]
     Twice,
@@ -27,9 +39,14 @@ pub(super) enum EntryError {
         "`unannotated` is `ask` and `sandbox` is `false`: nobody knows what a tool does that nobody has annotated, and nothing would hold it back; give it a sandbox, or annotate its tools"
     )]
     AsksUncontained,
-    /// A variable is to come from the keyring.
-    #[error("`env.{0}` is in the keyring, which this version cannot read")]
-    Keyring(String),
+    /// A variable names a secret that can have no such name.
+    #[error("`env.{variable}`: {source}")]
+    Secret {
+        /// The variable.
+        variable: String,
+        /// Why not.
+        source: SecretNameError,
+    },
     /// The path of its program is not taken.
     #[error(transparent)]
     Command(#[from] EntryPathError),
@@ -66,4 +83,41 @@ pub(super) enum EntryPathError {
     /// `~` cannot be expanded.
     #[error("the home directory is not UTF-8")]
     Home,
+}
+
+/// Why the address of a remote server, or what it is sent, is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteEntryError {
+    /// It is none.
+    #[error("`url`: `{0}` is not the address of a server; write it as `https://host/path`")]
+    NoUrl(String),
+    /// It has a name and a password in it.
+    #[error("`url` has a login in it; write the login as a header, in `headers`")]
+    Login,
+    /// Everybody on the way could read along.
+    #[error("`url`: what is sent to `{0}` by `http` can be read on the way; write it with `https://`")]
+    Unencrypted(String),
+    /// Its host is not taken.
+    #[error("`url`: {0}")]
+    Host(#[from] RuleError),
+    /// A list of addresses has something else.
+    #[error("`allowedAddresses`: `{0}` is not an address; write one as in `10.1.2.3` or `[fd00::1]`")]
+    Address(String),
+    /// A header has a name that no header has.
+    #[error("`headers`: `{}` cannot be the name of a header", .0.escape_default())]
+    HeaderName(String),
+    /// A header is ours.
+    #[error("`headers.{0}` is set by IronCurtain; take it out")]
+    OurHeader(String),
+    /// A header has a value that no header has.
+    #[error("`headers.{0}` has a character that no header has")]
+    HeaderValue(String),
+    /// A header names a secret that can have no such name.
+    #[error("`headers.{header}`: {source}")]
+    Secret {
+        /// The header.
+        header: String,
+        /// Why not.
+        source: SecretNameError,
+    },
 }

@@ -1,7 +1,7 @@
 //! JSON Schemas of `config.json` and `mcp-servers.json`, generated from the types they are read into and shipped in
 //! `docs/schemas`.
 
-use super::{Config, stored::StoredServer};
+use super::{Config, stored::StoredServer, stored_remote::StoredRemote};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -42,11 +42,20 @@ impl JsonSchema for NamesOrAll {
     }
 }
 
+/// A server that runs here, or elsewhere.
+#[derive(JsonSchema)]
+#[schemars(rename = "Entry", untagged)]
+#[expect(dead_code, reason = "only its shape is used")]
+enum EntryShape {
+    Here(Box<StoredServer>),
+    Elsewhere(Box<StoredRemote>),
+}
+
 /// The servers by their names, in `mcpServers` or not; what begins with `_comment` is passed over.
 #[derive(JsonSchema)]
-#[schemars(rename = "McpServers", extend("properties" = { "mcpServers": { "type": "object", "additionalProperties": { "$ref": "#/$defs/Server" } } }, "patternProperties" = { "^_comment": true }, "propertyNames" = { "pattern": "^(_comment.*|[A-Za-z0-9._-]+)$" }))]
+#[schemars(rename = "McpServers", extend("properties" = { "mcpServers": { "type": "object", "additionalProperties": { "$ref": "#/$defs/Entry" } } }, "patternProperties" = { "^_comment": true }, "propertyNames" = { "pattern": "^(_comment.*|[A-Za-z0-9._-]+)$" }))]
 #[expect(dead_code, reason = "only its shape is used")]
-struct ServersShape(BTreeMap<String, StoredServer>);
+struct ServersShape(BTreeMap<String, EntryShape>);
 
 fn all() -> [(&'static str, Schema); 2] {
     [("config", schema_for!(Config)), ("mcp-servers", schema_for!(ServersShape))]

@@ -1,5 +1,6 @@
 //! One configured server.
 
+use super::remote::RemoteServer;
 use super::sandbox::{PassEnv, Sandbox};
 use crate::mounts::FileWrites;
 use ironcurtain_policy::Unannotated;
@@ -13,6 +14,8 @@ pub struct Server {
     pub name: String,
     /// Its description, in the person's words.
     pub description: Option<String>,
+    /// The place that it runs in, if that is elsewhere: then it has no program, no variables and no sandbox here.
+    pub remote: Option<RemoteServer>,
     /// Its program: a name found on the path, or an absolute path.
     pub command: String,
     /// Its arguments.
@@ -53,9 +56,12 @@ impl Server {
         Some(network.map_or(&[], |network| &network.allowed_domains))
     }
 
-    /// Its command line, for people.
+    /// Its command line, or its address, for people.
     #[must_use]
     pub fn command_line(&self) -> String {
+        if let Some(remote) = &self.remote {
+            return remote.to_string();
+        }
         let words = std::iter::once(&self.command).chain(&self.args);
         words.map(String::as_str).collect::<Vec<_>>().join(" ")
     }

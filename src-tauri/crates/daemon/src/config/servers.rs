@@ -7,6 +7,7 @@
 use super::entry_error::EntryError;
 use super::server::Server;
 use super::stored::{self, StoredServer};
+use super::stored_remote::StoredRemote;
 use super::{ConfigError, Text};
 use crate::home::Home;
 use ironcurtain_policy::strict;
@@ -94,11 +95,17 @@ impl Servers {
                 servers.disabled.insert(name);
                 continue;
             }
-            stored::check(&value).map_err(at_entry)?;
-            let stored: StoredServer =
-                strict::read_part(text, &way, value).map_err(|misread| wrong(misread.line, &misread))?;
-            servers.ignored.extend(stored.ignored().map(|key| (name.clone(), key)));
-            let server = stored.named(&name, home).map_err(at_entry)?;
+            let misread = |misread: strict::ReadError| wrong(misread.line, &misread);
+            let server = if stored::is_remote(&value).map_err(at_entry)? {
+                let stored: StoredRemote = strict::read_part(text, &way, value).map_err(misread)?;
+                servers.ignored.extend(stored.ignored().map(|key| (name.clone(), key)));
+                stored.named(&name)
+            } else {
+                let stored: StoredServer = strict::read_part(text, &way, value).map_err(misread)?;
+                servers.ignored.extend(stored.ignored().map(|key| (name.clone(), key)));
+                stored.named(&name, home)
+            };
+            let server = server.map_err(at_entry)?;
             if servers.by_name.insert(name.clone(), server).is_some() {
                 return Err(at_entry(EntryError::Twice));
             }
@@ -159,15 +166,49 @@ mod tests {
     }
 
     #[test]
+    fn a_remote_server_is_taken_as_its_makers_print_it() {
+        let servers = parse(
+            r#"{ "mcpServers": {
+                "a": { "type": "http", "url": "https://mcp.example.com/mcp", "headers": { "Authorization": "keyring:a" } },
+                "b": { "type": "streamable-http", "serverUrl": "https://b.example:8443/", "alwaysAllow": [] },
+                "c": { "httpUrl": "http://localhost:3001/mcp" } } }"#,
+        )
+        .unwrap();
+        let told = |name| {
+            let server = servers.find(Some(name)).unwrap();
+            let remote = server.remote.as_ref().unwrap();
+            (server.command_line(), remote.target().to_string(), server.sandbox == Sandbox::OptedOut)
+        };
+        let owned = |at: &str, target: &str| (at.to_owned(), target.to_owned(), true);
+        assert_eq!(told("a"), owned("https://mcp.example.com/mcp", "mcp.example.com:443"));
+        assert_eq!(told("b"), owned("https://b.example:8443/", "b.example:8443"));
+        assert_eq!(told("c"), owned("http://localhost:3001/mcp", "localhost:3001"));
+        assert_eq!(servers.ignored("b").collect::<Vec<_>>(), ["alwaysAllow"]);
+    }
+
+    #[test]
     fn an_entry_that_is_not_taken_says_what_to_write() {
         for (entry, told) in [
             (
-                r#"{ "url": "https://x/mcp" }"#,
-                "`url` is the address of a remote server, which is not connected to yet; write a program that runs here",
+                r#"{ "url": "http://a.example/mcp" }"#,
+                "`url`: what is sent to `a.example` by `http` can be read",
             ),
             (
-                r#"{ "type": "sse", "serverUrl": "https://x" }"#,
-                "`serverUrl` is the address of a remote server",
+                r#"{ "type": "sse", "serverUrl": "https://a.example/sse" }"#,
+                "`type`: `sse` is the transport of old servers, which IronCurtain does not speak; write the address",
+            ),
+            (
+                r#"{ "type": "ws", "url": "https://a.example/" }"#,
+                "`type`: unknown variant `ws`, expected one of `http`, `streamable-http`, `streamableHttp`",
+            ),
+            (
+                r#"{ "url": "https://a.example/", "sandbox": {} }"#,
+                "`sandbox`: a remote server cannot be sandboxed, because it runs elsewhere; take it out",
+            ),
+            (r#"{ "url": "https://a.example/", "env": {} }"#, "`env` is for a server that runs here"),
+            (
+                r#"{ "command": "x", "env": { "A": "keyring:" } }"#,
+                "`env.A`: `` cannot be the name of a secret",
             ),
             (
                 r#"{ "type": "http", "command": "x" }"#,
@@ -210,6 +251,7 @@ mod tests {
         let expected = Server {
             name: "s".into(),
             description: Some("d".into()),
+            remote: None,
             command: "c".into(),
             args: texts(&["x"]),
             env: BTreeMap::from([("A".into(), "1".into())]),

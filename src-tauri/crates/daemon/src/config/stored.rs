@@ -4,6 +4,7 @@ use super::entry_error::{EntryError, EntryPathError};
 use super::sandbox::{PassEnv, Sandbox, SandboxSettings};
 use super::server::{Sampling, Server};
 use crate::mounts::FileWrites;
+use crate::secrets;
 use ironcurtain_egress::HostRules;
 use ironcurtain_policy::Unannotated;
 use serde::Deserialize;
@@ -50,16 +51,25 @@ pub(super) fn is_disabled(entry: &Value) -> bool {
     entry.get("disabled") == Some(&Value::Bool(true))
 }
 
-/// Refuses forms of entries that other programs know, with what to write.
-pub(super) fn check(entry: &Value) -> Result<(), EntryError> {
-    let address = ["url", "serverUrl", "httpUrl"].into_iter().find(|key| entry.get(key).is_some());
-    if let Some(key) = address {
-        return Err(EntryError::Remote(key));
+/// Refuses forms of entries that other programs know, with what to write; tells if the server runs elsewhere.
+pub(super) fn is_remote(entry: &Value) -> Result<bool, EntryError> {
+    let is_there = |key: &&str| entry.get(key).is_some();
+    if entry.get("type").and_then(Value::as_str) == Some("sse") {
+        return Err(EntryError::Sse);
+    }
+    if ["url", "serverUrl", "httpUrl"].iter().any(is_there) {
+        if let Some(key) = ["command", "args", "env", "passEnv"].into_iter().find(is_there) {
+            return Err(EntryError::HereAndThere(key));
+        }
+        if is_there(&"sandbox") {
+            return Err(EntryError::RemoteSandbox);
+        }
+        return Ok(true);
     }
     if entry.get("command").is_some_and(Value::is_array) {
         return Err(EntryError::CommandList);
     }
-    Ok(())
+    Ok(false)
 }
 
 /// One entry of the file.
@@ -119,22 +129,18 @@ pub(super) struct StoredServer {
 impl StoredServer {
     /// The keys that agent clients act on and IronCurtain does not.
     pub(super) fn ignored(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let keys =
-            [("alwaysAllow", self.always_allow.is_some()), ("autoApprove", self.auto_approve.is_some())];
-        keys.into_iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key)
+        ignored(self.always_allow.is_some(), self.auto_approve.is_some())
     }
 
     /// The server that it describes.
     pub(super) fn named(self, name: &str, home: &Path) -> Result<Server, EntryError> {
-        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
-        {
-            return Err(EntryError::Name);
-        }
+        checked_name(name)?;
         if self.command.is_empty() {
             return Err(EntryError::NoCommand);
         }
-        if let Some((variable, _)) = self.env.iter().find(|(_, value)| value.starts_with("keyring:")) {
-            return Err(EntryError::Keyring(variable.clone()));
+        for (variable, value) in &self.env {
+            secrets::named(value)
+                .map_err(|source| EntryError::Secret { variable: variable.clone(), source })?;
         }
         if let Sandbox::Sandboxed(settings) = &self.sandbox {
             checked(settings)?;
@@ -145,6 +151,7 @@ impl StoredServer {
         Ok(Server {
             name: name.to_owned(),
             description: self.description,
+            remote: None,
             command: expanded(&self.command, home)?,
             args: self.args,
             env: self.env,
@@ -190,6 +197,18 @@ enum StoredUnannotated {
     #[default]
     Deny,
     Ask,
+}
+
+/// The keys of an entry that agent clients act on and IronCurtain does not.
+pub(super) fn ignored(always_allow: bool, auto_approve: bool) -> impl Iterator<Item = &'static str> {
+    let keys = [("alwaysAllow", always_allow), ("autoApprove", auto_approve)];
+    keys.into_iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key)
+}
+
+/// Refuses a name of a server that no server has.
+pub(super) fn checked_name(name: &str) -> Result<(), EntryError> {
+    let is_taken = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || !name.chars().all(is_taken) { Err(EntryError::Name) } else { Ok(()) }
 }
 
 /// Refuses what could only be a mistake.

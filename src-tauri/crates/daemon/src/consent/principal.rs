@@ -22,6 +22,8 @@ pub struct Principal {
     pub server_command: String,
     /// True if the server runs in a sandbox.
     pub sandboxed: bool,
+    /// True if it runs elsewhere.
+    pub remote: bool,
 }
 
 impl Principal {

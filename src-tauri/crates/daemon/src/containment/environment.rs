@@ -44,6 +44,7 @@ mod tests {
         let server = Server {
             name: "x".into(),
             description: None,
+            remote: None,
             command: "/bin/sh".into(),
             args: vec![],
             env: BTreeMap::from([("A".into(), "1".into())]),

@@ -23,6 +23,9 @@ pub struct Caller {
 impl Caller {
     /// The rules of its entry, with the list of the policy in force. Where they are not understood, nothing is allowed.
     fn rules(&self, snapshot: &PolicySnapshot) -> HostRules {
+        if let Some(remote) = &self.server.remote {
+            return remote.rules().unwrap_or_default();
+        }
         let settings = self.server.sandbox.settings().and_then(|settings| settings.network.as_ref());
         let (denied, ask): (&[String], bool) =
             settings.map_or((&[], false), |network| (&network.denied_domains, network.ask_unknown));
@@ -41,7 +44,10 @@ impl Caller {
         let snapshot = self.services.snapshot();
         reach.set_entry_rules(snapshot.version, || self.rules(&snapshot));
         let table = self.services.grants.now();
-        let covers = |grant: &&StandingGrant| self.principal.is_covered_by(&grant.subject);
+        // What a remote server fetches is fetched elsewhere.
+        let covers = |grant: &&StandingGrant| {
+            self.server.remote.is_none() && self.principal.is_covered_by(&grant.subject)
+        };
         let granted = table.grants.iter().filter(covers).filter_map(StandingGrant::for_proxy);
         reach.follow(table.version, granted.collect());
     }

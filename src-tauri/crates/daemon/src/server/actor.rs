@@ -52,7 +52,7 @@ pub(super) enum ServerState {
     Starting(u64),
     Up {
         connection: ServerConnection,
-        pid: u32,
+        pid: Option<u32>,
         ready: bool,
     },
     Down(DownReason),
@@ -196,9 +196,11 @@ impl Actor {
     async fn handle(&mut self, command: Command) {
         match command {
             Command::Greet => match self.running.take() {
+                // It was started with it.
+                Some(running) if running.greeted == Some(self.told.number()) => self.running = Some(running),
                 Some(mut running) => {
                     self.state.send_replace(ServerState::Starting(self.starts));
-                    running.greeting = self.greet(&running);
+                    self.greet(&mut running);
                     self.running = Some(running);
                 }
                 None => {
@@ -285,7 +287,8 @@ impl Actor {
             None => None,
         };
         let stderr_tail = running.stderr_tail.text().await;
-        let ending = ServerExit { status: status.or_else(|| running.hold.status()), stderr_tail };
+        let remote = running.hold.remote_end();
+        let ending = ServerExit { status: status.or_else(|| running.hold.status()), stderr_tail, remote };
         running.connection.ended(&ending);
         let lost = running.control().map(SupervisorControl::uncovered).unwrap_or_default();
         let (was_greeted, was_probed) = (running.greeting.is_open(), running.greeting.is_probed());
@@ -353,8 +356,9 @@ impl Actor {
 
 impl Actor {
     /// Greets a process as the client greeted the first one, if it has.
-    fn greet(&self, running: &Running) -> Greeting {
-        let Some(greeting) = self.told.greeting() else { return Greeting::None };
+    fn greet(&self, running: &mut Running) {
+        let Some((greeting, number)) = self.told.greeting() else { return };
+        running.greeted = Some(number);
         let deadline = (!self.told.is_awaited()).then(|| Instant::now() + GREETING_BOUND);
         let (send, outcome) = oneshot::channel();
         let (told, state, pid, number) = (self.told.clone(), self.state.clone(), running.pid, self.starts);
@@ -390,6 +394,6 @@ impl Actor {
             let _ = send.send(told.answered(&connection, up, answer, held));
         };
         modern::greet(negotiation, Box::new(answered));
-        Greeting::Open { outcome, deadline, is_probed }
+        running.greeting = Greeting::Open { outcome, deadline, is_probed };
     }
 }

@@ -40,12 +40,17 @@ impl From<ServerStartError> for DownReason {
 pub struct ServerExit {
     /// Its exit status, 128 and the signal where one ended it.
     pub status: Option<i32>,
+    /// Why the conversation with a remote server is over.
+    pub remote: Option<String>,
     /// The last that it wrote to standard error, as people and agents may be shown it.
     pub stderr_tail: String,
 }
 
 impl fmt::Display for ServerExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(remote) = &self.remote {
+            return f.write_str(remote);
+        }
         match self.status {
             None => f.write_str("it ended")?,
             Some(status @ 129..=192) => write!(f, "it ended by signal {} (status {status})", status - 128)?,

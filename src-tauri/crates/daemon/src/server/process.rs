@@ -2,7 +2,10 @@
 
 mod native;
 mod plain;
+mod remote;
 mod srt;
+
+pub use remote::RemoteHold;
 
 use super::control::{CLEANING, SupervisorControl};
 use super::start_error::ServerStartError;
@@ -14,15 +17,22 @@ use crate::containment::{
 use crate::grants::{GrantTable, StandingGrant};
 use crate::home::Home;
 use crate::mounts::Need;
-use crate::network::{ServerNetwork, Serving};
+use crate::network::{ServerNetwork, Serving, dialer_off_record};
 use crate::packages::{FolderLock, PackageError};
 use crate::reload::Writable;
-use crate::wire::{Input, Output};
+use crate::secrets;
+use crate::wire::{Allowance, Input, Memory, Output};
+use ironcurtain_egress::Dialer;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{BoundChild, KillHandle, Mount, MountAccess};
+use remote::RemoteStart;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+/// The memory for a remote server that belongs to no session, in MiB.
+const ALONE_MIB: u32 = 64;
 
 /// The containment that a server runs in.
 #[derive(Debug, Clone)]
@@ -33,6 +43,8 @@ pub enum Containment {
     Srt(Box<Profile>, PathBuf),
     /// With all rights of the person.
     Plain,
+    /// Elsewhere: it sees no file here, and what it is sent is out of our hands.
+    Remote,
 }
 
 impl Containment {
@@ -41,15 +53,21 @@ impl Containment {
     pub fn is_sandboxed(&self) -> bool {
         match self {
             Self::Native(..) | Self::Srt(..) => true,
-            Self::Plain => false,
+            Self::Plain | Self::Remote => false,
         }
+    }
+
+    /// Returns `true` if the server runs elsewhere.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        matches!(self, Self::Remote)
     }
 
     /// Returns `true` if it hides paths that it would show otherwise.
     pub(super) fn hides_paths(&self) -> bool {
         match self {
             Self::Native(_, FileView::HostRead) | Self::Srt(..) => true,
-            Self::Native(_, FileView::Roots) | Self::Plain => false,
+            Self::Native(_, FileView::Roots) | Self::Plain | Self::Remote => false,
         }
     }
 
@@ -58,7 +76,7 @@ impl Containment {
         let mut containment = self.clone();
         match &mut containment {
             Self::Native(profile, _) | Self::Srt(profile, _) => profile.allow_read.push(folder.to_owned()),
-            Self::Plain => {}
+            Self::Plain | Self::Remote => {}
         }
         containment
     }
@@ -67,7 +85,7 @@ impl Containment {
     pub(super) fn standing(&self, around: &Surroundings) -> Vec<Need> {
         match self {
             Self::Native(profile, FileView::Roots) => around.mounted(profile),
-            Self::Native(_, FileView::HostRead) | Self::Srt(..) | Self::Plain => Vec::new(),
+            Self::Native(_, FileView::HostRead) | Self::Srt(..) | Self::Plain | Self::Remote => Vec::new(),
         }
     }
 }
@@ -85,6 +103,18 @@ pub(super) struct Start<'a> {
     pub(super) needs: &'a [Need],
     /// Who watches its sandbox for files that run later; nobody where all that it can write to goes with it.
     pub(super) watch: Option<Watch<'a>>,
+    /// The way to it, where it runs elsewhere.
+    pub(super) way: Option<RemoteWay>,
+}
+
+/// The way to a server that runs elsewhere.
+pub(super) struct RemoteWay {
+    /// Opens its connections.
+    pub(super) dialer: Dialer,
+    /// The memory for what it says.
+    pub(super) memory: Allowance,
+    /// Until it is dropped, the trusted process does not end.
+    pub(super) waited_for: Option<TaskTrackerToken>,
 }
 
 impl Start<'_> {
@@ -116,8 +146,8 @@ pub(super) struct Watch<'a> {
 /// A running server. Dropped, it is killed with everything it started.
 #[derive(Debug)]
 pub struct Process {
-    /// The process id of its supervisor, or its own.
-    pub pid: u32,
+    /// The process id of its supervisor, or its own; one that runs elsewhere has none.
+    pub pid: Option<u32>,
     /// Its standard input.
     pub stdin: Output,
     /// Its standard output.
@@ -158,14 +188,24 @@ pub enum ProcessHold {
         /// Kept for its drop.
         package: Option<FolderLock>,
     },
+    /// No process of ours.
+    Remote(RemoteHold),
 }
 
 impl ProcessHold {
     /// The exit status of one that has ended, 128 and the signal where one ended it. A supervisor tells by itself.
     pub(super) fn status(&self) -> Option<i32> {
         match self {
-            Self::Live { .. } => None,
+            Self::Live { .. } | Self::Remote(_) => None,
             Self::Fixed { _hold: hold, .. } | Self::Plain { _hold: hold, .. } => hold.status(),
+        }
+    }
+
+    /// Why the conversation with a remote server is over.
+    pub(super) fn remote_end(&self) -> Option<String> {
+        match self {
+            Self::Remote(hold) => hold.reason().map(str::to_owned),
+            Self::Live { .. } | Self::Fixed { .. } | Self::Plain { .. } => None,
         }
     }
 
@@ -175,6 +215,8 @@ impl ProcessHold {
             Self::Live { package, .. } | Self::Fixed { package, .. } | Self::Plain { package, .. } => {
                 *package = Some(lock);
             }
+            // It is started from no folder.
+            Self::Remote(_) => {}
         }
     }
 }
@@ -218,13 +260,24 @@ pub async fn start_alone(
         writable.refuse_program(program, &name, &around_it.protected)
     };
     let refuses_program = &refuses_program;
+    let way = server.remote.as_ref().map(|remote| RemoteWay {
+        dialer: dialer_off_record(&server.name, remote.rules().unwrap_or_default()),
+        memory: Memory::new(ALONE_MIB, ALONE_MIB).allowance(1),
+        waited_for: None,
+    });
     let start_it =
-        Start { server, programs, refuses_program, around, network: None, needs: &[], watch: None };
+        Start { server, programs, refuses_program, around, network: None, needs: &[], watch: None, way };
     start(containment, start_it).await
 }
 
 /// Starts the server, from its package where its entry names a package runner.
 pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
+    if let Some(server) = &start.server.remote {
+        let RemoteWay { dialer, memory, waited_for } = start.way.ok_or(ServerStartError::NoWay)?;
+        return remote::start(RemoteStart { server, dialer, memory: &memory, waited_for }).await;
+    }
+    let filled = with_secrets(start.server).await?;
+    let start = Start { server: &filled, ..start };
     let (packages, server) = (start.programs.packages.clone(), start.server.clone());
     let ready = tokio::task::spawn_blocking(move || packages.ready(&server)).await?;
     let ready = match (ready, containment) {
@@ -247,7 +300,15 @@ async fn run(containment: &Containment, start: Start<'_>) -> Result<Process, Ser
         Containment::Native(profile, view) => native::start(profile, *view, start).await,
         Containment::Srt(profile, dir) => srt::start(profile, dir, start).await,
         Containment::Plain => plain::start(start).await,
+        Containment::Remote => Err(ServerStartError::NoWay),
     }
+}
+
+/// The server with the secrets that its variables name.
+async fn with_secrets(server: &Server) -> Result<Server, ServerStartError> {
+    let env = secrets::filled_env(&server.env).await?;
+    let env = env.into_iter().map(|(name, secret)| (name, secret.reveal().to_owned())).collect();
+    Ok(Server { env, ..server.clone() })
 }
 
 /// As the sandbox wants it, with these paths closed in it.
@@ -275,7 +336,7 @@ fn process(
     hold: ProcessHold,
 ) -> Result<Process, ServerStartError> {
     Ok(Process {
-        pid,
+        pid: Some(pid),
         stdin: Output::new(stdin)?,
         stdout: Input::new(stdout)?,
         stderr: Input::new(stderr)?,

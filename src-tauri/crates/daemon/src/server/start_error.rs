@@ -5,6 +5,7 @@ use crate::autostart::WatchError;
 use crate::containment::{ProgramError, QuoteError, SrtSettingsError, Unavailable, ViewError};
 use crate::home::HomeError;
 use crate::packages::PackageError;
+use crate::secrets::UnfilledError;
 use ironcurtain_egress::RuleError;
 use ironcurtain_sandbox::SandboxLaunchError;
 use std::io;
@@ -46,6 +47,20 @@ pub enum ServerStartError {
     /// Its sandbox did not come up.
     #[error(transparent)]
     Supervisor(#[from] SupervisorError),
+    /// A variable or a header has a secret that cannot be had.
+    #[error(transparent)]
+    Secret(#[from] UnfilledError),
+    /// A header cannot be sent.
+    #[error("`headers.{0}` has a character that no header has")]
+    Header(String),
+    /// Nothing tells which certificates are to be trusted.
+    #[error(
+        "no certificates are trusted on this machine ({0}); install them, as the package `ca-certificates` does"
+    )]
+    NoRoots(String),
+    /// Nothing was said of the way to a remote server.
+    #[error("it runs elsewhere, and there is no way to it here")]
+    NoWay,
     /// Its directory cannot be made.
     #[error(transparent)]
     Directory(#[from] HomeError),

@@ -40,6 +40,8 @@ pub(super) struct Told(Arc<Mutex<Parts>>);
 #[derive(Default)]
 struct Parts {
     greeting: Option<Box<RawValue>>,
+    /// The number of times that the client has greeted.
+    number: u64,
     /// The client, while it waits.
     waits: Option<OnGreeted>,
     initialized: Option<Vec<u8>>,
@@ -62,7 +64,14 @@ impl From<ToldState> for Told {
     fn from(state: ToldState) -> Self {
         let ToldState { greeting, initialized, level, subscriptions } = state;
         let initialized = initialized.map(String::into_bytes);
-        Self(Arc::new(Mutex::new(Parts { greeting, waits: None, initialized, level, subscriptions })))
+        Self(Arc::new(Mutex::new(Parts {
+            greeting,
+            number: 0,
+            waits: None,
+            initialized,
+            level,
+            subscriptions,
+        })))
     }
 }
 
@@ -88,12 +97,19 @@ impl Told {
     pub(super) fn greets(&self, params: Box<RawValue>, waits: OnGreeted) {
         let mut parts = self.parts();
         parts.greeting = Some(params);
+        parts.number += 1;
         parts.waits = Some(waits);
     }
 
-    /// The parameters of the greeting, once there is one.
-    pub(super) fn greeting(&self) -> Option<Box<RawValue>> {
-        self.parts().greeting.clone()
+    /// The parameters of the greeting, once there is one, and its number.
+    pub(super) fn greeting(&self) -> Option<(Box<RawValue>, u64)> {
+        let parts = self.parts();
+        Some((parts.greeting.clone()?, parts.number))
+    }
+
+    /// The number of the last greeting.
+    pub(super) fn number(&self) -> u64 {
+        self.parts().number
     }
 
     /// Returns `true` while the client waits for the answer to its greeting.

@@ -125,8 +125,9 @@ impl Session {
         };
         let is_granted = |need: &Need| by.grants.iter().any(|grant| grant.shows(need) && !is_withheld(grant));
         let granted: Vec<Need> = needs.iter().filter(|need| is_granted(need)).cloned().collect();
-        // A server that opted out of the sandbox sees everything as it is.
-        needs.retain(|need| self.sandboxed || !granted.contains(need));
+        // A server that opted out of the sandbox sees everything as it is, and one that runs elsewhere sees nothing.
+        let is_remote = self.config.remote.is_some();
+        needs.retain(|need| !is_remote && (self.sandboxed || !granted.contains(need)));
         let requested = inspected.paths.requested(&approved, writes).into_iter();
         let named = requested
             .filter(|requested| requested.access == Access::Write && requested.target != PathKind::Folder);

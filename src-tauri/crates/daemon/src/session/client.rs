@@ -169,7 +169,8 @@ async fn handle_request(
 }
 
 fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>) {
-    let greeting = match greeting::rewrite(params, session.offers_sampling()) {
+    let is_remote = session.config.remote.is_some();
+    let greeting = match greeting::rewrite(params, session.offers_sampling(), is_remote) {
         Ok(greeting) => greeting,
         Err(problem) => {
             return session.fail(&ticket, ErrorCode::INVALID_PARAMS, &problem.to_string());

@@ -29,6 +29,9 @@ pub(super) async fn of(
     around: &Surroundings,
     session: &str,
 ) -> Result<Containment, ContainmentError> {
+    if server.remote.is_some() {
+        return Ok(Containment::Remote);
+    }
     let Sandbox::Sandboxed(settings) = &server.sandbox else { return Ok(Containment::Plain) };
     let found = services.machine.look().await;
     let (dir, home) = (around.session_dir.as_path(), around.home.as_path());

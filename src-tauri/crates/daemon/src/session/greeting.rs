@@ -1,6 +1,7 @@
 //! The client's `initialize`: passed on with the capabilities changed to what we stand for.
 //!
-//! - Roots are ours: the client's own are never relayed, and the server is told that the list can change.
+//! - Roots are ours: the client's own are never relayed, and the server is told that the list can change. A remote server has
+//!   none, because it sees no file.
 //! - Sampling is offered to servers only where their requests for it are asked about or allowed, and not as a task.
 
 use super::params::ParamsError;
@@ -37,7 +38,11 @@ pub(super) fn has_batches(result: &RawValue) -> bool {
 }
 
 /// Reads and rewrites the parameters; the error is for the client.
-pub(super) fn rewrite(params: Option<&RawValue>, offers_sampling: bool) -> Result<Greeting, ParamsError> {
+pub(super) fn rewrite(
+    params: Option<&RawValue>,
+    offers_sampling: bool,
+    is_remote: bool,
+) -> Result<Greeting, ParamsError> {
     #[derive(Deserialize)]
     struct Info {
         name: String,
@@ -67,9 +72,13 @@ pub(super) fn rewrite(params: Option<&RawValue>, offers_sampling: bool) -> Resul
         let tasks = without_sampling(tasks)?;
         capabilities.set("tasks", tasks);
     }
-    let mut roots = RootsCapabilities::default();
-    roots.list_changed = Some(true);
-    capabilities.set("roots", to_raw_value(&roots).map_err(ParamsError::Unwritable)?);
+    if is_remote {
+        capabilities.remove("roots");
+    } else {
+        let mut roots = RootsCapabilities::default();
+        roots.list_changed = Some(true);
+        capabilities.set("roots", to_raw_value(&roots).map_err(ParamsError::Unwritable)?);
+    }
     params.set("capabilities", to_raw_value(&capabilities).map_err(ParamsError::Unwritable)?);
     Ok(Greeting {
         params: to_raw_value(&params).map_err(ParamsError::Unwritable)?,
@@ -105,28 +114,35 @@ mod tests {
     #[test]
     fn roots_are_ours_sampling_is_gone_and_the_rest_stays() {
         let text = r#"{"protocolVersion":"2025-06-18","capabilities":{"sampling":{},"elicitation":{},"roots":{},"experimental":{"x":1.0}},"clientInfo":{"name":"claude","version":"2"},"extra":[1]}"#;
-        let greeting = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false).unwrap();
+        let greeting = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, false).unwrap();
         let expected = r#"{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{},"roots":{"listChanged":true},"experimental":{"x":1.0}},"clientInfo":{"name":"claude","version":"2"},"extra":[1]}"#;
         assert_eq!(greeting.params.get(), expected);
         assert_eq!(greeting.says_it_is.as_deref(), Some("claude 2"));
         assert_eq!(greeting.takes, HashSet::from(["elicitation/create".to_owned()]));
-        assert!(rewrite(None, false).is_err());
+        assert!(rewrite(None, false, false).is_err());
     }
 
     #[test]
     fn sampling_stays_where_it_is_offered_and_the_client_has_it() {
         let text = r#"{"capabilities":{"sampling":{"tools":{}},"roots":{"listChanged":true}}}"#;
         let raw = RawValue::from_string(text.to_owned()).unwrap();
-        let greeting = rewrite(Some(&raw), true).unwrap();
+        let greeting = rewrite(Some(&raw), true, false).unwrap();
         assert_eq!((greeting.params.get(), greeting.takes.contains(sampling::METHOD)), (text, true));
         let without = RawValue::from_string(r#"{"capabilities":{}}"#.to_owned()).unwrap();
-        assert!(!rewrite(Some(&without), true).unwrap().takes.contains(sampling::METHOD));
+        assert!(!rewrite(Some(&without), true, false).unwrap().takes.contains(sampling::METHOD));
+    }
+
+    #[test]
+    fn a_remote_server_is_told_of_no_roots() {
+        let text = r#"{"capabilities":{"roots":{"listChanged":true},"elicitation":{}}}"#;
+        let greeting = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, true).unwrap();
+        assert_eq!(greeting.params.get(), r#"{"capabilities":{"elicitation":{}}}"#);
     }
 
     #[test]
     fn tasks_that_a_client_keeps_are_passed_on_but_for_sampling() {
         let text = r#"{"capabilities":{"tasks":{"list":{},"requests":{"sampling":{"createMessage":{}},"elicitation":{"create":{}}}}}}"#;
-        let greeting = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false).unwrap();
+        let greeting = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, false).unwrap();
         let expected = r#"{"capabilities":{"tasks":{"list":{},"requests":{"elicitation":{"create":{}}}},"roots":{"listChanged":true}}}"#;
         assert_eq!(greeting.params.get(), expected);
         assert!(greeting.takes.contains("tasks/get") && !greeting.takes.contains("elicitation/create"));
@@ -135,7 +151,7 @@ mod tests {
     #[test]
     fn a_long_name_is_cut_where_people_see_it_and_passed_on_whole() {
         let text = format!(r#"{{"clientInfo":{{"name":"{}","version":"2"}}}}"#, "n".repeat(1000));
-        let greeting = rewrite(Some(&RawValue::from_string(text).unwrap()), false).unwrap();
+        let greeting = rewrite(Some(&RawValue::from_string(text).unwrap()), false, false).unwrap();
         let expected = format!("{} … (900 characters more) 2", "n".repeat(100));
         assert_eq!(greeting.says_it_is, Some(expected));
         assert!(greeting.params.get().contains(&"n".repeat(1000)));

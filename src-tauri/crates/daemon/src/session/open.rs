@@ -114,6 +114,7 @@ impl Session {
             server_command: config.command_line(),
             // The network of one that is not has no use for it.
             sandboxed: containment.as_ref().is_ok_and(Containment::is_sandboxed),
+            remote: config.remote.is_some(),
         };
         let caller = Caller {
             services: services.clone(),
@@ -126,11 +127,13 @@ impl Session {
         let own_folders = containment.as_ref().ok().filter(|_| network.is_none()).and_then(|containment| {
             containment::own_folders(containment, &around, &services.home.server_data(&config.name))
         });
+        let is_remote = config.remote.is_some();
         let whose = principal.clone();
         let facts = SessionFacts {
             client: principal.client.view.name.clone(),
             server: config.name.clone(),
             sandboxed,
+            remote: config.remote.is_some(),
             started_ms,
         };
         services.autostart.began(&id, facts);
@@ -155,7 +158,7 @@ impl Session {
             metrics: services.metrics.clone(),
             autostart: services.autostart.clone(),
             session: id.clone(),
-            _waited_for: services.shutdown.sandboxes.token(),
+            waited_for: services.shutdown.sandboxes.token(),
         };
         let server = ServerHandle::start(options, told);
         let session = Arc::new(Self {
@@ -165,7 +168,8 @@ impl Session {
             config,
             connection,
             server,
-            network,
+            // What a remote server fetches is fetched elsewhere.
+            network: network.filter(|_| !is_remote),
             sandboxed,
             own_folders,
             sandbox,
@@ -199,12 +203,16 @@ fn with_network(
     containment: Result<Containment, ContainmentError>,
     caller: Caller,
 ) -> (Result<Containment, ContainmentError>, Option<Arc<ServerNetwork>>) {
+    let remote = caller.server.remote.as_ref().and_then(|remote| remote.rules().ok());
+    if let Some(rules) = remote {
+        return (containment, Some(ServerNetwork::to_remote(rules, caller)));
+    }
     let network = match &containment {
         Ok(Containment::Native(profile, _)) => {
             profile.network.as_ref().map_or(Ok(None), |settings| ServerNetwork::of(settings, caller))
         }
         // The other kind has a proxy of its own.
-        Ok(Containment::Srt(..) | Containment::Plain) | Err(_) => Ok(None),
+        Ok(Containment::Srt(..) | Containment::Plain | Containment::Remote) | Err(_) => Ok(None),
     };
     match network {
         Ok(network) => (containment, network),

@@ -45,8 +45,11 @@ pub(super) async fn propose(session: Arc<Session>) {
 }
 
 impl Session {
-    /// Returns `true` if a tool of the server is annotated with a path.
+    /// Returns `true` if a tool of the server is annotated with a path, and the server is where the files are.
     fn works_with_files(&self) -> bool {
+        if self.principal.remote {
+            return false;
+        }
         let snapshot = self.services.snapshot();
         let none = serde_json::Map::new();
         let mut tools = snapshot.annotations.tools(&self.config.name);

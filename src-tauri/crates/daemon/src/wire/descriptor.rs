@@ -117,6 +117,15 @@ impl AsyncWrite for Output {
     }
 }
 
+/// Both ends of a conversation within this process: the first reads what the second writes.
+///
+/// # Errors
+/// The operating system's answer.
+pub fn pair() -> io::Result<(Input, Output)> {
+    let (reading, writing) = UnixStream::pair()?;
+    Ok((Input::Socket(reading), Output::Socket(writing)))
+}
+
 fn is_socket(descriptor: &OwnedFd) -> io::Result<bool> {
     let kind = FileType::from_raw_mode(fstat(descriptor)?.st_mode);
     if !matches!(kind, FileType::Socket | FileType::Fifo) {

@@ -107,6 +107,12 @@ impl Memory {
 }
 
 impl Allowance {
+    /// As much again, out of the same pool, for lines of which so many copies are made.
+    #[must_use]
+    pub fn another(&self, copies: u32) -> Self {
+        self.memory.allowance(copies)
+    }
+
     /// The longest line that there can be a share for.
     #[must_use]
     pub fn longest(&self) -> usize {

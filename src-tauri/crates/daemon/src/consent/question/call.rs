@@ -80,7 +80,7 @@ impl CallQuestion<'_> {
         }
         let worst = beyond::worst_reason(self.escalation);
         let mut also = beyond::runs_later(&self.escalation.call, self.limits.home);
-        // Without a sandbox everything is open as it is.
+        // Without a sandbox everything is open as it is, or nothing is.
         if self.principal.sandboxed {
             also.extend(opened_beside(requested, self.limits.home));
         }
@@ -93,6 +93,7 @@ impl CallQuestion<'_> {
             server,
             server_command: visible::line(&self.principal.server_command),
             sandboxed: self.principal.sandboxed,
+            remote: self.principal.remote,
             tool: Some(visible::line(self.tool)),
             with: if self.escalation.call.is_unannotated() {
                 whole(arguments)

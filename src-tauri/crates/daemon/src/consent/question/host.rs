@@ -40,6 +40,7 @@ impl HostQuestion<'_> {
             server_command: visible::line(&self.principal.server_command),
             // A server without a sandbox has no proxy that could ask.
             sandboxed: true,
+            remote: false,
             tool: None,
             consequences: vec![Consequence {
                 verb: Verb::Reach,
@@ -99,6 +100,7 @@ mod tests {
                 server: "fetch".into(),
                 server_command: "npx fetch".into(),
                 sandboxed: true,
+                remote: false,
             },
             target: &HostPort::parse("B\u{fc}cher.example:443", None).unwrap(),
             deadline: Duration::from_secs(45),

@@ -43,6 +43,7 @@ impl SamplingQuestion<'_> {
             session: self.principal.session.clone(),
             server_command: visible::line(&self.principal.server_command),
             sandboxed: self.principal.sandboxed,
+            remote: self.principal.remote,
             tool: None,
             consequences: vec![Consequence {
                 verb: Verb::AskModel,
@@ -120,6 +121,7 @@ mod tests {
             server: "notes".into(),
             server_command: "notes".into(),
             sandboxed: true,
+            remote: false,
         };
         let got = SamplingQuestion {
             id: "q".into(),

@@ -47,6 +47,7 @@ impl WorkspaceQuestion<'_> {
             session: self.principal.session.clone(),
             server_command: visible::line(&self.principal.server_command),
             sandboxed: self.principal.sandboxed,
+            remote: self.principal.remote,
             tool: None,
             denial: format!("the proposal of {folder}"),
             consequences: vec![Consequence {

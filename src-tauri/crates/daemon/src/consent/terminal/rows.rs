@@ -186,7 +186,12 @@ fn how(question: &Question) -> Vec<Row> {
     rows.extend(question.tool.iter().map(|tool| foreign("tool", tool, Text::Head)));
     rows.push(foreign("why", &question.reason, Text::Head));
     rows.push(foreign("rule", &question.rule, Text::Head));
-    if !question.sandboxed {
+    if question.remote {
+        rows.push(Row::Ours(
+            "The server is REMOTE, cannot be sandboxed: it sees what it is sent, and no file of yours by itself."
+                .to_owned(),
+        ));
+    } else if !question.sandboxed {
         rows.push(Row::Ours("The server is NOT SANDBOXED.".to_owned()));
     }
     rows

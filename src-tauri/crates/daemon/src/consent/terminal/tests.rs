@@ -141,6 +141,15 @@ fn foreign_text_makes_no_line_that_looks_like_ours() {
 }
 
 #[test]
+fn a_remote_server_is_called_that() {
+    let mut asked = of_file("q", "/home/u/a.txt", "../a.txt");
+    (asked.sandboxed, asked.remote) = (false, true);
+    let lines = rows::question(&asked, &choices(&asked), 120).join("\n");
+    assert!(lines.contains("The server is REMOTE, cannot be sandboxed: it sees what it is sent"), "{lines}");
+    assert!(!lines.contains("NOT SANDBOXED"), "{lines}");
+}
+
+#[test]
 fn a_question_has_all_that_is_needed_to_answer_it() {
     let mut asked = of_file("q", "/home/u/a.txt", "../a.txt");
     asked.client.says_it_is = Some("Claude 2".into());

@@ -11,7 +11,7 @@ impl SessionFiles {
     pub(super) fn of(containment: &Result<Containment, ContainmentError>) -> Option<Self> {
         match containment {
             Ok(Containment::Srt(_, dir)) => Some(Self(dir.clone())),
-            Ok(Containment::Native(..) | Containment::Plain) | Err(_) => None,
+            Ok(Containment::Native(..) | Containment::Plain | Containment::Remote) | Err(_) => None,
         }
     }
 }

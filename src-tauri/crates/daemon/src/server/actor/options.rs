@@ -62,5 +62,5 @@ pub struct ActorOptions {
     /// The session's id, for the audit log.
     pub session: String,
     /// Until the actor is gone, the trusted process does not end.
-    pub(crate) _waited_for: TaskTrackerToken,
+    pub(crate) waited_for: TaskTrackerToken,
 }

@@ -113,6 +113,11 @@ impl Actor {
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| (self.options.may_use)(g)).cloned().collect();
         let leases: Vec<Need> = self.leases.values().flat_map(|leased| &leased.needs).cloned().collect();
+        let versions = Versions { grants: table.version, policy: self.server_rules.version };
+        if self.options.server.remote.is_some() {
+            // It sees no file, and is told of none.
+            return versions;
+        }
         self.update_named(&grants);
         let o = &self.options;
         let mut new = shown(
@@ -133,7 +138,7 @@ impl Actor {
             *old = ServerView { version, ..new };
             true
         });
-        Versions { grants: table.version, policy: self.server_rules.version }
+        versions
     }
 
     /// Works out the files that run later and that answers of the person named, and tells the watcher of those that are new.

@@ -21,8 +21,10 @@ pub(super) struct Running {
     pub(super) hold: ProcessHold,
     pub(super) reading: Reading,
     pub(super) stderr_tail: StderrTail,
-    pub(super) pid: u32,
+    pub(super) pid: Option<u32>,
     pub(super) greeting: Greeting,
+    /// The number of the greeting that it was given.
+    pub(super) greeted: Option<u64>,
 }
 
 /// The state of a process's greeting.
@@ -60,7 +62,7 @@ impl Running {
     pub(super) fn control(&mut self) -> Option<&mut SupervisorControl> {
         match &mut self.hold {
             ProcessHold::Live { control, .. } => Some(control),
-            ProcessHold::Fixed { .. } | ProcessHold::Plain { .. } => None,
+            ProcessHold::Fixed { .. } | ProcessHold::Plain { .. } | ProcessHold::Remote(_) => None,
         }
     }
 

@@ -7,7 +7,7 @@ use crate::autostart::WatchedServer;
 use crate::mounts::{Need, united};
 use crate::server::connection::{ConnectionOptions, ServerConnection};
 use crate::server::mounted::Mounted;
-use crate::server::process::{self, Process, ProcessHold, Start, Watch};
+use crate::server::process::{self, Process, ProcessHold, RemoteWay, Start, Watch};
 use crate::server::start_error::ServerStartError;
 use tokio::time::Instant;
 
@@ -53,6 +53,11 @@ impl Actor {
             network,
             needs,
             watch,
+            way: network.map(|network| RemoteWay {
+                dialer: network.dialer(),
+                memory: o.memory.clone(),
+                waited_for: Some(o.waited_for.clone()),
+            }),
         };
         process::start(containment, start).await
     }
@@ -79,11 +84,12 @@ impl Actor {
                 };
                 mounted.into_iter().map(closing).collect()
             }
-            ProcessHold::Plain { .. } => Vec::new(),
+            ProcessHold::Plain { .. } | ProcessHold::Remote(_) => Vec::new(),
         };
-        let mut running = Running { connection, hold, reading, stderr_tail, pid, greeting: Greeting::None };
+        let mut running =
+            Running { connection, hold, reading, stderr_tail, pid, greeting: Greeting::None, greeted: None };
         self.record(format!("the server {} started", self.options.server.name)).await;
-        running.greeting = self.greet(&running);
+        self.greet(&mut running);
         if let Greeting::None = running.greeting {
             let connection = running.connection.clone();
             self.state.send_replace(ServerState::Up { connection, pid, ready: false });

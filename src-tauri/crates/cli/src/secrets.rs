@@ -1,0 +1,134 @@
+//! Secrets of servers, in the desktop's keyring. Needs no trusted process.
+//!
+//! - A secret comes from the terminal, where it is not shown, or from standard input; never from an argument, which every program
+//!   can read. It is never printed.
+
+use crate::screen::Screen;
+use crate::sheet::Sheet;
+use anyhow::{Context, bail};
+use clap::Subcommand;
+use ironcurtain_daemon::secrets::{Keyring, Secret, SecretError, SecretName, Shelf, in_time};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::process::ExitCode;
+
+/// The longest secret, in bytes.
+const LONGEST: u64 = 64 * 1024;
+
+/// What to do with secrets.
+#[derive(Debug, Subcommand)]
+pub enum SecretsAction {
+    /// Keep a secret: typed at the terminal, where it is not shown, or read from standard input.
+    Set {
+        /// Its name, which entries of servers write as `keyring:NAME`.
+        name: String,
+    },
+    /// List the names of the secrets that are kept.
+    List,
+    /// Forget a secret.
+    Remove {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// Does it.
+pub fn perform(action: &SecretsAction, screen: Screen) -> anyhow::Result<ExitCode> {
+    match action {
+        SecretsAction::Set { name } => {
+            let name = SecretName::try_from(name.as_str())?;
+            let secret = read(&name)?;
+            let kept = name.clone();
+            ask(move || Keyring::open(Shelf::Secrets)?.set(&kept, &secret))?;
+            let text = format!("The keyring has `{name}`. Write `keyring:{name}` where a server needs it.");
+            screen.show(&[text.as_str()].into_iter().collect(), &json!({ "set": name.as_str() }))?;
+        }
+        SecretsAction::List => {
+            let names = ask(|| Keyring::open(Shelf::Secrets)?.list())?;
+            let names: Vec<&str> = names.iter().map(SecretName::as_str).collect();
+            let sheet: Sheet = match names.as_slice() {
+                [] => ["The keyring has no secret of IronCurtain's."].into_iter().collect(),
+                names => names.iter().copied().collect(),
+            };
+            screen.show(&sheet, &json!({ "secrets": names }))?;
+        }
+        SecretsAction::Remove { name } => {
+            let name = SecretName::try_from(name.as_str())?;
+            let gone = name.clone();
+            ask(move || Keyring::open(Shelf::Secrets)?.remove(&gone))?;
+            let text = format!("The keyring has no `{name}` any more.");
+            screen.show(&[text.as_str()].into_iter().collect(), &json!({ "removed": name.as_str() }))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ask<T: Send + 'static>(
+    what: impl FnOnce() -> Result<T, SecretError> + Send + 'static,
+) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(in_time(what))?)
+}
+
+fn read(name: &SecretName) -> anyhow::Result<Secret> {
+    let text = if io::stdin().is_terminal() {
+        typed(name).context("the secret cannot be read from this terminal")?
+    } else {
+        let mut text = String::new();
+        io::stdin()
+            .lock()
+            .take(LONGEST + 1)
+            .read_to_string(&mut text)
+            .context("standard input is no text")?;
+        text
+    };
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    let text = text.strip_suffix('\r').unwrap_or(text);
+    if text.is_empty() {
+        bail!("nothing was kept: the secret is empty");
+    }
+    if text.len() as u64 > LONGEST {
+        bail!("nothing was kept: the secret has more than {LONGEST} bytes");
+    }
+    if text.contains(|c: char| c.is_control()) {
+        bail!("nothing was kept: the secret has a line end or a control character in it");
+    }
+    Ok(Secret::new(text.to_owned()))
+}
+
+/// A line that is not shown while it is typed.
+fn typed(name: &SecretName) -> io::Result<String> {
+    let mut tty = File::options().read(true).write(true).open("/dev/tty")?;
+    write!(tty, "The secret `{name}` (it is not shown): ")?;
+    let quiet = Quiet::begin(&tty)?;
+    let mut line = String::new();
+    let read = BufReader::new(&tty).take(LONGEST + 1).read_line(&mut line);
+    drop(quiet);
+    writeln!(tty)?;
+    read.map(|_| line)
+}
+
+/// A terminal that does not show what is typed. Dropped, it does again; no key ends the program meanwhile.
+struct Quiet<'a> {
+    tty: &'a File,
+    before: Termios,
+}
+
+impl<'a> Quiet<'a> {
+    fn begin(tty: &'a File) -> io::Result<Self> {
+        let before = tcgetattr(tty)?;
+        let mut quiet = before.clone();
+        quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
+        tcsetattr(tty, OptionalActions::Flush, &quiet)?;
+        Ok(Self { tty, before })
+    }
+}
+
+impl Drop for Quiet<'_> {
+    fn drop(&mut self) {
+        // A terminal that is gone shows nothing.
+        let _ = tcsetattr(self.tty, OptionalActions::Flush, &self.before);
+    }
+}

@@ -1,0 +1,217 @@
+//! The address of a server that runs elsewhere, and what it is sent with every message.
+//!
+//! - Without encryption nothing leaves this machine or its network.
+//! - An address is shown without its query, where makers of servers have people write their keys.
+
+use super::entry_error::RemoteEntryError;
+use crate::secrets;
+use hyper::header::{self, HeaderName, HeaderValue};
+use ironcurtain_egress::{Host, HostPort, HostRules, address};
+use std::collections::BTreeMap;
+use std::fmt;
+use url::Url;
+
+/// Headers that belong to the transport, and are not written in an entry.
+const OURS: [HeaderName; 7] = [
+    header::ACCEPT,
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::HOST,
+    header::TRANSFER_ENCODING,
+    HeaderName::from_static("last-event-id"),
+];
+
+/// The headers of the protocol begin so.
+const OF_THE_PROTOCOL: &str = "mcp-";
+
+/// A server that is reached by streamable HTTP.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RemoteServer {
+    url: Url,
+    target: HostPort,
+    headers: BTreeMap<String, String>,
+    allowed_addresses: Vec<String>,
+}
+
+impl RemoteServer {
+    /// Takes what an entry says.
+    pub(super) fn new(
+        url: &str,
+        headers: BTreeMap<String, String>,
+        allowed_addresses: Vec<String>,
+    ) -> Result<Self, RemoteEntryError> {
+        let parsed = Url::parse(url).map_err(|_| RemoteEntryError::NoUrl(shown(url)))?;
+        if !parsed.username().is_empty() || parsed.password().is_some() {
+            return Err(RemoteEntryError::Login);
+        }
+        let (host, port) = parsed
+            .host_str()
+            .and_then(|host| Some((host, parsed.port_or_known_default()?)))
+            .ok_or_else(|| RemoteEntryError::NoUrl(shown(url)))?;
+        let host = Host::parse(host).map_err(|_| RemoteEntryError::NoUrl(shown(url)))?;
+        match parsed.scheme() {
+            "https" => {}
+            "http" if stays_here(&host) => {}
+            "http" => return Err(RemoteEntryError::Unencrypted(host.to_string())),
+            _ => return Err(RemoteEntryError::NoUrl(shown(url))),
+        }
+        for (name, value) in &headers {
+            checked_header(name, value)?;
+        }
+        let server = Self { url: parsed, target: HostPort { host, port }, headers, allowed_addresses };
+        server.rules()?;
+        Ok(server)
+    }
+
+    /// The address, whole.
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// The host and port that it leads to.
+    #[must_use]
+    pub fn target(&self) -> &HostPort {
+        &self.target
+    }
+
+    /// The headers of every request, as they are written: a value may name a secret.
+    #[must_use]
+    pub fn headers(&self) -> &BTreeMap<String, String> {
+        &self.headers
+    }
+
+    /// The rules of the only host that is connected to, with the addresses that it may have although they are not public.
+    ///
+    /// # Errors
+    /// When the host or an address is not taken.
+    pub fn rules(&self) -> Result<HostRules, RemoteEntryError> {
+        let port = self.target.port;
+        let addresses = self.allowed_addresses.iter();
+        let addresses = addresses.map(|address| match HostPort::parse(address, Some(port)) {
+            Ok(HostPort { host: host @ Host::Address(_), .. }) => Ok(HostPort { host, port }.to_string()),
+            Ok(_) | Err(_) => Err(RemoteEntryError::Address(address.clone())),
+        });
+        let hosts = addresses.collect::<Result<Vec<_>, _>>()?;
+        let hosts = std::iter::once(self.target.to_string()).chain(hosts);
+        Ok(HostRules::new(hosts, None::<&str>, false)?)
+    }
+}
+
+/// As it is shown: without a query.
+impl fmt::Display for RemoteServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&shown(self.url.as_str()))
+    }
+}
+
+/// Never says a header's value.
+impl fmt::Debug for RemoteServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.headers.keys().collect();
+        f.debug_struct("RemoteServer").field("url", &self.to_string()).field("headers", &names).finish()
+    }
+}
+
+/// Returns `true` if what is sent there stays on this machine or in its network, by the address that is written.
+fn stays_here(host: &Host) -> bool {
+    match host {
+        Host::Address(address) => address::scope(*address).is_some(),
+        Host::Name(name) => name == "localhost",
+    }
+}
+
+fn shown(url: &str) -> String {
+    match url.split_once(['?', '#']) {
+        Some((before, _)) => format!("{before}?..."),
+        None => url.to_owned(),
+    }
+}
+
+fn checked_header(name: &str, value: &str) -> Result<(), RemoteEntryError> {
+    let parsed = HeaderName::try_from(name).map_err(|_| RemoteEntryError::HeaderName(name.to_owned()))?;
+    if OURS.contains(&parsed) || parsed.as_str().starts_with(OF_THE_PROTOCOL) {
+        return Err(RemoteEntryError::OurHeader(name.to_owned()));
+    }
+    HeaderValue::from_str(value).map_err(|_| RemoteEntryError::HeaderValue(name.to_owned()))?;
+    secrets::named_in_header(value)
+        .map_err(|source| RemoteEntryError::Secret { header: name.to_owned(), source })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remote(url: &str) -> Result<RemoteServer, String> {
+        RemoteServer::new(url, BTreeMap::new(), Vec::new()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn what_is_not_encrypted_stays_on_this_machine_or_its_network() {
+        for taken in [
+            "https://mcp.example.com/mcp",
+            "http://localhost:3001/mcp",
+            "http://127.0.0.1:1/",
+            "http://[::1]:9/mcp",
+        ] {
+            assert_eq!(remote(taken).unwrap().to_string(), taken);
+        }
+        for (refused, why) in [
+            ("http://mcp.example.com/mcp", "write it with `https://`"),
+            ("http://1.1.1.1/mcp", "write it with `https://`"),
+            ("ftp://mcp.example.com/", "is not the address of a server"),
+            ("mcp.example.com", "is not the address of a server"),
+            ("https://me:pw@mcp.example.com/", "write the login as a header"),
+            ("https://intranet/mcp", "has no dot"),
+        ] {
+            assert!(remote(refused).unwrap_err().contains(why), "{refused}: {:?}", remote(refused));
+        }
+    }
+
+    #[test]
+    fn a_key_in_the_address_is_not_shown() {
+        let server = remote("https://mcp.example.com/mcp?key=s3cret").unwrap();
+        assert_eq!(server.to_string(), "https://mcp.example.com/mcp?...");
+        assert!(!format!("{server:?}").contains("s3cret"));
+        assert_eq!(server.url().query(), Some("key=s3cret"));
+        assert!(!remote("nothing?key=s3cret").unwrap_err().contains("s3cret"));
+    }
+
+    #[test]
+    fn headers_of_the_transport_are_not_written() {
+        let with = |name: &str, value: &str| {
+            let headers = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+            RemoteServer::new("https://a.example/", headers, Vec::new()).map_err(|e| e.to_string())
+        };
+        assert!(with("Authorization", "Bearer keyring:github").is_ok());
+        assert!(!format!("{:?}", with("X-Key", "s3cret").unwrap()).contains("s3cret"));
+        for name in ["Host", "Mcp-Session-Id", "content-type", "MCP-Anything"] {
+            assert!(with(name, "x").unwrap_err().contains("is set by IronCurtain"), "{name}");
+        }
+        assert!(with("a b", "x").unwrap_err().contains("cannot be the name of a header"));
+        let broken = with("X-Key", "s3\ncret").unwrap_err();
+        assert!(
+            broken.contains("has a character that no header has") && !broken.contains("cret"),
+            "{broken}"
+        );
+        assert!(with("X", "keyring:a b").unwrap_err().contains("`headers.X`: "));
+    }
+
+    #[test]
+    fn an_address_that_is_not_public_has_to_be_written_out() {
+        let with = |addresses: &[&str]| {
+            let addresses = addresses.iter().map(|a| (*a).to_owned()).collect();
+            RemoteServer::new("https://mcp.corp.example/", BTreeMap::new(), addresses)
+        };
+        let target = HostPort::parse("mcp.corp.example:443", None).unwrap();
+        let opens = |addresses: &[&str], address: &str| {
+            with(addresses).unwrap().rules().unwrap().spells_out(&target, address.parse().unwrap())
+        };
+        assert!(!opens(&[], "10.1.2.3"));
+        assert!(opens(&["10.1.2.3"], "10.1.2.3") && !opens(&["10.1.2.3"], "10.1.2.4"));
+        assert!(opens(&["[fd00::1]"], "fd00::1"));
+        assert!(with(&["corp.example"]).unwrap_err().to_string().contains("is not an address"));
+    }
+}

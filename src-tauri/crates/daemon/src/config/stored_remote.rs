@@ -1,0 +1,88 @@
+//! An entry of `mcp-servers.json` for a server that runs elsewhere, as it is written.
+
+use super::entry_error::EntryError;
+use super::remote::RemoteServer;
+use super::sandbox::{PassEnv, Sandbox};
+use super::server::{Sampling, Server};
+use super::stored::{checked_name, ignored};
+use crate::mounts::FileWrites;
+use ironcurtain_policy::Unannotated;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// One entry of the file, for a server that runs elsewhere.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "RemoteServer"))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct StoredRemote {
+    /// Its address: `https://`, or `http://` on this machine and its network.
+    #[serde(alias = "serverUrl", alias = "httpUrl")]
+    url: String,
+    /// Headers that it is sent with every message. A value may name a secret: `keyring:NAME`, `Bearer keyring:NAME`.
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    /// Addresses that its host may have although they are not public, such as `10.1.2.3`.
+    #[serde(default)]
+    allowed_addresses: Vec<String>,
+    /// The fate of its requests for the model of the agent client (`sampling/createMessage`).
+    #[serde(default)]
+    sampling: Sampling,
+    /// Its description, for people.
+    #[serde(default)]
+    description: Option<String>,
+    /// As agent clients write it: streamable HTTP.
+    #[serde(default, rename = "type")]
+    _kind: Option<StoredRemoteKind>,
+    /// The server is there and not to be connected to.
+    #[serde(default, rename = "disabled")]
+    _disabled: bool,
+    /// Read by nobody: which calls pass is said by the policy and by the person.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    #[serde(default)]
+    always_allow: Option<Value>,
+    /// Read by nobody, as `alwaysAllow`.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    #[serde(default)]
+    auto_approve: Option<Value>,
+    /// Read by nobody.
+    #[serde(default, rename = "_comment")]
+    _comment: Option<Value>,
+}
+
+impl StoredRemote {
+    /// The keys that agent clients act on and IronCurtain does not.
+    pub(super) fn ignored(&self) -> impl Iterator<Item = &'static str> + use<> {
+        ignored(self.always_allow.is_some(), self.auto_approve.is_some())
+    }
+
+    /// The server that it describes.
+    pub(super) fn named(self, name: &str) -> Result<Server, EntryError> {
+        checked_name(name)?;
+        Ok(Server {
+            name: name.to_owned(),
+            description: self.description,
+            remote: Some(RemoteServer::new(&self.url, self.headers, self.allowed_addresses)?),
+            command: String::new(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            pass_env: PassEnv::default(),
+            sandbox: Sandbox::OptedOut,
+            file_writes: FileWrites::default(),
+            unannotated: Unannotated::default(),
+            sampling: self.sampling,
+        })
+    }
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "RemoteKind"))]
+#[serde(rename_all = "kebab-case")]
+enum StoredRemoteKind {
+    Http,
+    StreamableHttp,
+    #[serde(rename = "streamableHttp")]
+    StreamableHttpInOneWord,
+}

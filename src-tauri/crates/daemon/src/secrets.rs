@@ -1,0 +1,148 @@
+//! Secrets that the desktop's keyring keeps, and that settings name without holding them: `keyring:NAME`.
+//!
+//! - A secret goes into the one server's environment or headers that name it, and nowhere else: no error, log or `Debug` has it.
+//! - Without a keyring, or with a locked one, there is no secret, and what needs it does not run. There is no other place for it.
+
+mod keyring;
+mod name;
+
+pub use keyring::{Keyring, SecretError, Shelf, in_time};
+pub use name::{SecretName, SecretNameError};
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The mark of a value that is in the keyring.
+const MARK: &str = "keyring:";
+
+/// A text that nobody is shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The text is one from now on.
+    #[must_use]
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text itself, for whoever needs it.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// Why a value cannot be filled in.
+#[derive(Debug, thiserror::Error)]
+#[error("`{place}`: {source}")]
+pub struct UnfilledError {
+    /// Its place in the entry, as `env.API_KEY`.
+    pub place: String,
+    /// Why not.
+    pub source: SecretError,
+}
+
+/// The secret that a value is; nothing where it is a plain one.
+///
+/// # Errors
+/// [`SecretNameError`], when what it names can be no secret.
+pub fn named(value: &str) -> Result<Option<SecretName>, SecretNameError> {
+    value.strip_prefix(MARK).map(SecretName::try_from).transpose()
+}
+
+/// The same of a header's value, which may have a word before it: `Bearer keyring:NAME`. The word comes with its blank.
+///
+/// # Errors
+/// As [`named`].
+pub fn named_in_header(value: &str) -> Result<Option<(&str, SecretName)>, SecretNameError> {
+    let start = match value.split_once(' ') {
+        Some((word, rest)) if rest.starts_with(MARK) => word.len() + 1,
+        Some(_) | None => 0,
+    };
+    let (before, rest) = value.split_at(start);
+    Ok(named(rest)?.map(|name| (before, name)))
+}
+
+/// Variables with their secrets filled in.
+///
+/// # Errors
+/// [`UnfilledError`], for the first that has none.
+pub async fn filled_env(env: &BTreeMap<String, String>) -> Result<BTreeMap<String, Secret>, UnfilledError> {
+    filled(env, "env", |value| Ok(named(value)?.map(|name| ("", name)))).await
+}
+
+/// Headers with their secrets filled in.
+///
+/// # Errors
+/// As [`filled_env`].
+pub async fn filled_headers(
+    headers: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, Secret>, UnfilledError> {
+    filled(headers, "headers", named_in_header).await
+}
+
+async fn filled(
+    values: &BTreeMap<String, String>,
+    of: &str,
+    reference: impl Fn(&str) -> Result<Option<(&str, SecretName)>, SecretNameError>,
+) -> Result<BTreeMap<String, Secret>, UnfilledError> {
+    let mut all = BTreeMap::new();
+    let mut wanted = Vec::new();
+    for (key, value) in values {
+        let unfilled = |source| UnfilledError { place: format!("{of}.{key}"), source };
+        match reference(value).map_err(|problem| unfilled(problem.into()))? {
+            None => drop(all.insert(key.clone(), Secret(value.clone()))),
+            Some((before, name)) => wanted.push((key.clone(), before.to_owned(), name)),
+        }
+    }
+    let Some((first, ..)) = wanted.first() else { return Ok(all) };
+    let unfilled = |key: &str, source| UnfilledError { place: format!("{of}.{key}"), source };
+    let names: Vec<SecretName> = wanted.iter().map(|(_, _, name)| name.clone()).collect();
+    let look_up = move || {
+        let keyring = Keyring::open(Shelf::Secrets)?;
+        Ok(names.iter().map(|name| keyring.get(name)).collect::<Vec<_>>())
+    };
+    let found = in_time(look_up).await.map_err(|problem| unfilled(first, problem))?;
+    for ((key, before, _), found) in wanted.iter().zip(found) {
+        let secret = found.map_err(|problem| unfilled(key, problem))?;
+        all.insert(key.clone(), Secret(format!("{before}{}", secret.reveal())));
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_names_a_secret_or_is_plain() {
+        let name = |text: &str| SecretName::try_from(text).unwrap();
+        assert_eq!(named("keyring:github"), Ok(Some(name("github"))));
+        assert_eq!(named("plain keyring:github"), Ok(None));
+        assert_eq!(named_in_header("Bearer keyring:a.b-c_1"), Ok(Some(("Bearer ", name("a.b-c_1")))));
+        assert_eq!(named_in_header("keyring:x"), Ok(Some(("", name("x")))));
+        assert_eq!(named_in_header("Bearer abc"), Ok(None));
+        for wrong in ["keyring:", "keyring:a b", "keyring:../x", "keyring:a\n"] {
+            assert!(named(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_not_printed() {
+        assert_eq!(format!("{:?}", Some(Secret::new("s3cret".into()))), "Some(Secret)");
+    }
+
+    #[tokio::test]
+    async fn plain_values_need_no_keyring() {
+        let env = BTreeMap::from([("A".to_owned(), "1".to_owned())]);
+        let filled = filled_env(&env).await.unwrap();
+        assert_eq!(filled.get("A").unwrap().reveal(), "1");
+    }
+}

@@ -1,0 +1,203 @@
+//! The keyring: the Secret Service of the person's desktop.
+//!
+//! - Every call may wait for the person, who is asked by their desktop to unlock it: it is made on a thread of its own, with a
+//!   bound.
+
+use super::{Secret, SecretName, SecretNameError};
+use keyring_core::api::CredentialStoreApi;
+use keyring_core::{Entry, Error as StoreError};
+use secret_service::EncryptionType;
+use secret_service::blocking::SecretService;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use zbus_secret_service_keyring_store::Store;
+
+/// The time that the person has to unlock the keyring: less than a call waits for its server to start.
+const UNLOCK_BOUND: Duration = Duration::from_secs(25);
+
+/// Why there is no secret.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// No program keeps secrets here.
+    #[error(
+        "there is no keyring here, because no Secret Service answers on the session's D-Bus ({0}); start one, such as `gnome-keyring`, in your desktop session"
+    )]
+    NoKeyring(String),
+    /// It is locked, or the person did not unlock it.
+    #[error("the keyring is locked, or has no collection yet ({0}); unlock it, and try again")]
+    Locked(String),
+    /// Nobody has unlocked it.
+    #[error(
+        "the keyring did not answer within {n} s, perhaps because it is locked; unlock it, and try again",
+        n = UNLOCK_BOUND.as_secs()
+    )]
+    Slow,
+    /// It has none of this name.
+    #[error("there is no secret `{0}` in the keyring; put it there with `ironcurtain secrets set {0}`")]
+    Missing(SecretName),
+    /// It has several of this name, of which ours cannot be told.
+    #[error(
+        "the keyring has more than one secret `{0}`; take it out with `ironcurtain secrets remove {0}`, and put it there again"
+    )]
+    Several(SecretName),
+    /// It is no text.
+    #[error("the secret `{0}` is no text; put it there again with `ironcurtain secrets set {0}`")]
+    NotText(SecretName),
+    /// It can have no such name.
+    #[error(transparent)]
+    Name(#[from] SecretNameError),
+    /// The keyring says something else.
+    #[error("the keyring cannot be used: {0}")]
+    Failed(String),
+}
+
+/// The part of the keyring that something is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shelf {
+    /// Secrets of the person's for servers.
+    Secrets,
+    /// Ours: what is known of the record.
+    Record,
+}
+
+impl Shelf {
+    fn service(self) -> &'static str {
+        match self {
+            Self::Secrets => "ironcurtain",
+            Self::Record => "ironcurtain-record",
+        }
+    }
+}
+
+/// A part of the keyring. All calls wait.
+#[derive(Debug)]
+pub struct Keyring {
+    store: Arc<Store>,
+    shelf: Shelf,
+}
+
+impl Keyring {
+    /// Finds it.
+    ///
+    /// # Errors
+    /// [`SecretError::NoKeyring`].
+    pub fn open(shelf: Shelf) -> Result<Self, SecretError> {
+        let store = Store::new().map_err(|problem| SecretError::NoKeyring(innermost(&problem)))?;
+        Ok(Self { store, shelf })
+    }
+
+    /// The same without asking anybody to unlock it; nothing where it is locked.
+    ///
+    /// # Errors
+    /// [`SecretError`].
+    pub fn open_unlocked(shelf: Shelf) -> Result<Option<Self>, SecretError> {
+        let no_keyring = |problem: secret_service::Error| SecretError::NoKeyring(problem.to_string());
+        let service = SecretService::connect(EncryptionType::Plain).map_err(no_keyring)?;
+        let collection = service.get_default_collection().map_err(no_keyring)?;
+        let is_locked = collection.is_locked().map_err(no_keyring)?;
+        if is_locked { Ok(None) } else { Self::open(shelf).map(Some) }
+    }
+
+    /// The secret of this name.
+    ///
+    /// # Errors
+    /// [`SecretError`].
+    pub fn get(&self, name: &SecretName) -> Result<Secret, SecretError> {
+        let bytes = self.entry(name)?.get_secret().map_err(|problem| refused(problem, name))?;
+        String::from_utf8(bytes).map(Secret::new).map_err(|_| SecretError::NotText(name.clone()))
+    }
+
+    /// Keeps a secret, in the place of one of the same name.
+    ///
+    /// # Errors
+    /// [`SecretError`].
+    pub fn set(&self, name: &SecretName, secret: &Secret) -> Result<(), SecretError> {
+        let set = self.entry(name)?.set_secret(secret.reveal().as_bytes());
+        set.map_err(|problem| refused(problem, name))
+    }
+
+    /// The names of all secrets.
+    ///
+    /// # Errors
+    /// [`SecretError`].
+    pub fn list(&self) -> Result<Vec<SecretName>, SecretError> {
+        let found = self.store.search(&HashMap::from([("service", self.shelf.service())]));
+        let found = found.map_err(|problem| failed(&problem))?;
+        let name = |entry: &Entry| SecretName::try_from(entry.get_specifiers()?.1.as_str()).ok();
+        let mut names: Vec<SecretName> = found.iter().filter_map(name).collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// Forgets a secret.
+    ///
+    /// # Errors
+    /// [`SecretError`].
+    pub fn remove(&self, name: &SecretName) -> Result<(), SecretError> {
+        match self.entry(name)?.delete_credential() {
+            Err(StoreError::Ambiguous(all)) => all
+                .iter()
+                .try_for_each(|one| one.delete_credential().map_err(|problem| refused(problem, name))),
+            removed => removed.map_err(|problem| refused(problem, name)),
+        }
+    }
+
+    fn entry(&self, name: &SecretName) -> Result<Entry, SecretError> {
+        let label = format!("IronCurtain: {name}");
+        let label = HashMap::from([("label", label.as_str())]);
+        let entry = self.store.build(self.shelf.service(), name.as_str(), Some(&label));
+        entry.map_err(|problem| failed(&problem))
+    }
+}
+
+/// Runs what asks the keyring, and waits for it as long as a person may take.
+///
+/// # Errors
+/// [`SecretError`].
+pub async fn in_time<T: Send + 'static>(
+    ask: impl FnOnce() -> Result<T, SecretError> + Send + 'static,
+) -> Result<T, SecretError> {
+    let (send, answer) = oneshot::channel();
+    // Not of the runtime, which would wait for it at its end. Who no longer waits has given it up.
+    std::thread::Builder::new()
+        .name("keyring".to_owned())
+        .spawn(move || drop(send.send(ask())))
+        .map_err(|problem| SecretError::Failed(problem.to_string()))?;
+    match tokio::time::timeout(UNLOCK_BOUND, answer).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(_)) => Err(SecretError::Failed("its client broke".to_owned())),
+        Err(_) => Err(SecretError::Slow),
+    }
+}
+
+fn refused(problem: StoreError, name: &SecretName) -> SecretError {
+    if let StoreError::NoEntry = problem {
+        return SecretError::Missing(name.clone());
+    }
+    if let StoreError::Ambiguous(_) = problem {
+        return SecretError::Several(name.clone());
+    }
+    failed(&problem)
+}
+
+/// Never says what a secret is: of an encoding that is wrong, no bytes.
+fn failed(problem: &StoreError) -> SecretError {
+    let words = innermost(problem);
+    if let StoreError::NoStorageAccess(_) = problem {
+        SecretError::Locked(words)
+    } else {
+        SecretError::Failed(words)
+    }
+}
+
+/// The words of the error that is behind the others.
+fn innermost(problem: &StoreError) -> String {
+    let mut innermost: &dyn std::error::Error = problem;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}

@@ -1,0 +1,44 @@
+//! The name of a secret.
+
+use std::fmt;
+
+/// The longest name, in characters.
+const LONGEST: usize = 100;
+
+/// The name of a secret: letters, digits, `-`, `_` and `.`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SecretName(String);
+
+/// A text that is no name of a secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{}` cannot be the name of a secret; it may have letters, digits, `-`, `_` and `.`, at most {LONGEST}",
+    .0.escape_default()
+)]
+pub struct SecretNameError(String);
+
+impl SecretName {
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<&str> for SecretName {
+    type Error = SecretNameError;
+
+    fn try_from(text: &str) -> Result<Self, SecretNameError> {
+        let is_taken = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if text.is_empty() || text.len() > LONGEST || !text.chars().all(is_taken) {
+            return Err(SecretNameError(text.chars().take(LONGEST).collect()));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for SecretName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

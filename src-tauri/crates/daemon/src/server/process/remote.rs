@@ -1,0 +1,75 @@
+//! A server that runs elsewhere and is spoken to by streamable HTTP, as if it were a process here: the same lines in both
+//! directions, and lines of our own on its standard error.
+//!
+//! - Messages pass as they came; nothing is added to them but headers of the transport and of its entry.
+//! - INVARIANT: what may have reached the server is not sent again. A call that breaks fails.
+//! - Its one host is connected to, under the rules and on the record of every server's network; no redirect is followed.
+//! - A server that has forgotten the session ends, as a process does: the next one is greeted before it is called.
+
+mod answer;
+mod events;
+mod exchange;
+mod fault;
+mod headers;
+mod http;
+mod leg;
+
+use super::{Process, ProcessHold};
+use crate::config::RemoteServer;
+use crate::secrets;
+use crate::server::start_error::ServerStartError;
+use crate::wire::{Allowance, pair};
+use exchange::Exchange;
+use http::Http;
+use ironcurtain_egress::Dialer;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+/// The number of times that a message is in memory: as it came, and as the line that it becomes.
+const COPIES: u32 = 2;
+
+/// Keeps the conversation with a remote server. Dropped, the server is told that the session is over.
+#[derive(Debug)]
+pub struct RemoteHold {
+    _end: DropGuard,
+    reason: Arc<OnceLock<String>>,
+}
+
+impl RemoteHold {
+    /// Why the conversation is over, if it ended by itself.
+    pub(super) fn reason(&self) -> Option<&str> {
+        self.reason.get().map(String::as_str)
+    }
+}
+
+/// Everything that the conversation is begun with.
+pub(super) struct RemoteStart<'a> {
+    pub(super) server: &'a RemoteServer,
+    /// Opens its connections.
+    pub(super) dialer: Dialer,
+    /// The memory for what it says.
+    pub(super) memory: &'a Allowance,
+    /// Until it is dropped, the trusted process does not end.
+    pub(super) waited_for: Option<TaskTrackerToken>,
+}
+
+/// Begins the conversation; nothing is connected to before there is something to say.
+pub(super) async fn start(start: RemoteStart<'_>) -> Result<Process, ServerStartError> {
+    let RemoteStart { server, dialer, memory, waited_for } = start;
+    let headers = secrets::filled_headers(server.headers()).await?;
+    let http = Http::new(server, dialer, headers).await?;
+    let (from_us, stdin) = pair()?;
+    let (stdout, to_us) = pair()?;
+    let (stderr, log) = pair()?;
+    let (end, reason) = (CancellationToken::new(), Arc::default());
+    let exchange = Exchange::new(http, to_us, log, memory.another(COPIES), Arc::clone(&reason));
+    let conversation = leg::run(exchange, from_us, memory.another(COPIES), end.clone());
+    tokio::spawn(async move {
+        conversation.await;
+        drop(waited_for);
+    });
+    let hold = ProcessHold::Remote(RemoteHold { _end: end.drop_guard(), reason });
+    Ok(Process { pid: None, stdin, stdout, stderr, hold, closed: BTreeMap::new() })
+}

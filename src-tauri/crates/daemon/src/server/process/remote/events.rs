@@ -1,0 +1,191 @@
+//! Server-sent events, as the body of an HTTP answer brings them.
+//!
+//! - An event has its share of the memory before it is read on; one that is too long, or that there is no memory for, is passed
+//!   over and told.
+//! - Lines end with a line feed, which may have a carriage return before it.
+
+use crate::wire::{Allowance, Line, Lines, MAX_LINE_BYTES, Share};
+use std::io;
+use std::time::Duration;
+use tokio::io::AsyncRead;
+
+/// The longest id of an event that is repeated.
+const LONGEST_ID: usize = 1024;
+
+/// The pauses before a stream is opened again that a server may ask for.
+const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)];
+
+/// The pause where it asks for none.
+const USUAL_PAUSE: Duration = Duration::from_secs(1);
+
+/// The place in a stream from which it is opened again.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Position {
+    /// The id of its last event.
+    pub(super) last_id: Option<String>,
+    pause: Option<Duration>,
+}
+
+impl Position {
+    /// The pause before it is opened again.
+    pub(super) fn pause(&self) -> Duration {
+        self.pause.unwrap_or(USUAL_PAUSE)
+    }
+}
+
+/// One event.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A message, and its share of the memory.
+    Message(Vec<u8>, Vec<Share>),
+    /// One of so many bytes or more, gone.
+    TooLong(u64),
+    /// One that there was no memory for, gone.
+    NoRoom,
+}
+
+/// A reader of events.
+pub(super) struct Events<R> {
+    lines: Lines<R>,
+    /// The data of the event that is read, once it has some.
+    data: Option<Vec<u8>>,
+    shares: Vec<Share>,
+    id: Option<String>,
+    is_message: bool,
+    lost: Option<Event>,
+}
+
+impl<R: AsyncRead + Unpin> Events<R> {
+    pub(super) fn new(body: R, memory: Allowance) -> Self {
+        Self {
+            lines: Lines::within(memory, body, MAX_LINE_BYTES),
+            data: None,
+            shares: Vec::new(),
+            id: None,
+            is_message: true,
+            lost: None,
+        }
+    }
+
+    /// The next event; nothing at the end. `position` follows the stream.
+    pub(super) async fn next(&mut self, position: &mut Position) -> io::Result<Option<Event>> {
+        loop {
+            let (line, share) = match self.lines.next().await? {
+                None => return Ok(None),
+                Some(Line::TooLong { length, .. }) => {
+                    self.lost = Some(Event::TooLong(length));
+                    continue;
+                }
+                Some(Line::NoRoom { .. }) => {
+                    self.lost = Some(Event::NoRoom);
+                    continue;
+                }
+                Some(Line::Whole(line, share)) => (line, share),
+            };
+            let line = line.strip_suffix(b"\r").map_or(line.as_slice(), |line| line);
+            if !line.is_empty() {
+                self.field(line, share, position);
+                continue;
+            }
+            if let Some(event) = self.dispatched(position) {
+                return Ok(Some(event));
+            }
+        }
+    }
+
+    /// Ends an event.
+    fn dispatched(&mut self, position: &mut Position) -> Option<Event> {
+        if let Some(id) = self.id.take() {
+            position.last_id = (!id.is_empty()).then_some(id);
+        }
+        let (data, shares) = (self.data.take(), std::mem::take(&mut self.shares));
+        let is_message = std::mem::replace(&mut self.is_message, true);
+        if let Some(lost) = self.lost.take() {
+            return Some(lost);
+        }
+        let data = data.filter(|data| is_message && !data.is_empty())?;
+        Some(Event::Message(data, shares))
+    }
+
+    fn field(&mut self, line: &[u8], share: Option<Share>, position: &mut Position) {
+        let colon = line.iter().position(|&b| b == b':').unwrap_or(line.len());
+        let (name, value) = line.split_at(colon);
+        let value = value.strip_prefix(b":").unwrap_or(value);
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        let text = || std::str::from_utf8(value).ok();
+        // A byte order mark may stand before the first.
+        match name.strip_prefix(b"\xef\xbb\xbf").unwrap_or(name) {
+            b"data" => self.add(value, share),
+            b"event" => self.is_message = value.is_empty() || value == b"message",
+            b"id" => {
+                self.id = text().filter(|id| id.len() <= LONGEST_ID && !id.contains('\0')).map(str::to_owned)
+            }
+            b"retry" => {
+                let [least, most] = PAUSES;
+                let pause = text().and_then(|text| text.parse().ok()).map(Duration::from_millis);
+                position.pause = pause.map(|pause| pause.clamp(least, most)).or(position.pause);
+            }
+            // A comment, or what nobody knows.
+            _ => {}
+        }
+    }
+
+    /// Adds a line of data.
+    fn add(&mut self, value: &[u8], share: Option<Share>) {
+        let had = self.data.as_ref().map_or(0, |data| data.len() + 1);
+        if had + value.len() > MAX_LINE_BYTES {
+            self.lost = Some(Event::TooLong((had + value.len()) as u64));
+        }
+        if self.lost.is_some() {
+            (self.data, self.shares) = (None, Vec::new());
+            return;
+        }
+        match &mut self.data {
+            None => self.data = Some(value.to_vec()),
+            Some(data) => {
+                data.push(b'\n');
+                data.extend_from_slice(value);
+            }
+        }
+        self.shares.extend(share);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Memory;
+
+    async fn read(body: &[u8]) -> (Vec<String>, Position) {
+        let mut events = Events::new(body, Memory::new(64, 8).allowance(1));
+        let (mut got, mut position) = (Vec::new(), Position::default());
+        while let Some(event) = events.next(&mut position).await.unwrap() {
+            got.push(match event {
+                Event::Message(text, _) => String::from_utf8(text).unwrap(),
+                Event::TooLong(length) => format!("too long: {length}"),
+                Event::NoRoom => "no room".to_owned(),
+            });
+        }
+        (got, position)
+    }
+
+    #[tokio::test]
+    async fn events_are_read_as_the_standard_has_them() {
+        let body = b"\xef\xbb\xbfdata: one\n\n: a comment\r\nevent: message\r\ndata:two\r\ndata: lines\r\n\r\nevent: other\ndata: x\n\nid: 7\ndata:\n\nretry: 50\nid: 8\n\ndata: lost at the end";
+        let (got, position) = read(body).await;
+        assert_eq!(got, ["one", "two\nlines"]);
+        assert_eq!(position.last_id.as_deref(), Some("8"));
+        assert_eq!(position.pause(), Duration::from_millis(200));
+        assert_eq!(Position::default().pause(), USUAL_PAUSE);
+    }
+
+    #[tokio::test]
+    async fn an_event_that_is_too_long_is_told_and_the_next_one_read() {
+        let long = "x".repeat(9 * 1024 * 1024);
+        let (got, _) = read(format!("data: {long}\n\ndata: next\n\n").as_bytes()).await;
+        assert_eq!(got, [format!("too long: {}", long.len() + 6), "next".to_owned()]);
+        let half = "x".repeat(5 * 1024 * 1024);
+        let (got, _) = read(format!("data: {half}\ndata: {half}\n\ndata: next\n\n").as_bytes()).await;
+        assert_eq!(got, ["no room", "next"]);
+    }
+}

@@ -1,0 +1,315 @@
+//! One request to a remote server and its answer, which comes as one message or as a stream of them.
+//!
+//! - A stream that breaks is opened again after its last event, where it named one; the request is not sent again.
+//! - Every message goes to the conversation as it came, on a line of its own.
+
+use super::answer::{Form, Head, LONGEST_SAID, answers, form, words};
+use super::events::{Event, Events, Position};
+use super::fault::Fault;
+use super::headers::Greeted;
+use super::http::{Http, Reply, in_one_line};
+use crate::consent::visible;
+use crate::wire::{Allowance, Id, Incoming, Line, Lines, MAX_LINE_BYTES, Output, Response, Share, members};
+use hyper::Method;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::Mutex as Turn;
+use tokio_util::sync::CancellationToken;
+
+/// The number of times in a row that a broken stream cannot be opened again.
+const MOST_FAILURES: u32 = 5;
+
+/// The time that a stream may go on after the answer that it is for.
+const AFTER_ANSWER: Duration = Duration::from_secs(1);
+
+/// The time that a message without an answer may take to be accepted.
+const ACCEPT_BOUND: Duration = Duration::from_secs(15);
+
+/// The time that the end of the session may take to be told.
+const GOODBYE_BOUND: Duration = Duration::from_secs(2);
+
+/// The conversation's side of a remote server.
+pub(super) struct Exchange {
+    http: Http,
+    greeted: Mutex<Greeted>,
+    to_us: Turn<Output>,
+    log: Turn<Output>,
+    memory: Allowance,
+    reason: Arc<OnceLock<String>>,
+    /// Cancelled when the server has forgotten the session.
+    pub(super) over: CancellationToken,
+}
+
+/// The request that an answer is waited for.
+struct Awaited<'a> {
+    id: &'a Id,
+    is_greeting: bool,
+    is_answered: bool,
+}
+
+impl Exchange {
+    pub(super) fn new(
+        http: Http,
+        to_us: Output,
+        log: Output,
+        memory: Allowance,
+        reason: Arc<OnceLock<String>>,
+    ) -> Self {
+        let (to_us, log) = (Turn::new(to_us), Turn::new(log));
+        Self { http, greeted: Mutex::default(), to_us, log, memory, reason, over: CancellationToken::new() }
+    }
+
+    /// Sends a request and passes on whatever comes back.
+    pub(super) async fn request(
+        &self,
+        id: &Id,
+        message: Incoming,
+        line: Vec<u8>,
+        held: Option<Share>,
+    ) -> Result<(), Fault> {
+        let is_greeting = matches!(&message, Incoming::Request { method, .. } if method == "initialize");
+        let headers = self.greeted().beside(&message);
+        drop(message);
+        let mut awaited = Awaited { id, is_greeting, is_answered: false };
+        let reply = self.http.send(Method::POST, headers, line.into()).await?;
+        drop(held);
+        let reply = self.taken(reply, Some(&mut awaited)).await?;
+        let Some(reply) = reply else { return Ok(()) };
+        if is_greeting {
+            self.greeted().session_of(reply.response.headers());
+        }
+        match form(reply.response.headers()) {
+            Form::Message => self.read_message(reply, &mut awaited).await?,
+            Form::Events => self.follow(reply, &mut awaited).await?,
+            Form::WebPage => return Err(Fault::WebPage),
+            Form::Other(form) => return Err(Fault::Form(form)),
+        }
+        if awaited.is_answered { Ok(()) } else { Err(Fault::Unanswered) }
+    }
+
+    /// Sends what has no answer.
+    pub(super) async fn tell(&self, message: &Incoming, line: Vec<u8>) -> Result<(), Fault> {
+        let headers = self.greeted().beside(message);
+        let told = async {
+            let reply = self.http.send(Method::POST, headers, line.into()).await?;
+            let Some(reply) = self.taken(reply, None).await? else { return Ok(()) };
+            let (mut body, connection) = reply.body();
+            // Some say a word, which nobody reads.
+            if tokio::io::copy(&mut body, &mut tokio::io::sink()).await.is_ok() {
+                self.http.keep(connection).await;
+            }
+            Ok(())
+        };
+        let late = |_| Err(Fault::Unanswered);
+        tokio::time::timeout(ACCEPT_BOUND, told).await.unwrap_or_else(late)
+    }
+
+    /// Listens to what the server says unasked, for as long as it lets us.
+    pub(super) async fn listen(&self) {
+        let mut position = Position::default();
+        let mut failures = 0;
+        loop {
+            match self.open(&position).await {
+                Ok(reply) => {
+                    failures = 0;
+                    if let Err(Fault::Over) = self.read_events(reply, None, &mut position).await {
+                        return;
+                    }
+                }
+                // It has nothing to say unasked.
+                Err(Fault::Status { status: 405, .. } | Fault::NotThere) => return,
+                Err(fault @ (Fault::NotLetIn(_) | Fault::WebPage | Fault::Form(_))) => {
+                    return self.say(&format!("what the server says unasked is not heard: {fault}")).await;
+                }
+                Err(Fault::Forgotten) => return self.over.cancel(),
+                Err(Fault::Over) => return,
+                Err(_) => failures += 1,
+            }
+            tokio::time::sleep(position.pause() * 2_u32.pow(failures.min(MOST_FAILURES))).await;
+        }
+    }
+
+    /// Tells the server that the session is over.
+    pub(super) async fn goodbye(&self) {
+        let headers = self.greeted().headers();
+        if !self.greeted().has_session() || self.over.is_cancelled() {
+            return;
+        }
+        // One that does not hear it will forget the session by itself.
+        let _ =
+            tokio::time::timeout(GOODBYE_BOUND, self.http.send(Method::DELETE, headers, Vec::new().into()))
+                .await;
+    }
+
+    /// Passes a line of ours to the conversation.
+    pub(super) async fn pass(&self, line: &[u8]) -> Result<(), Fault> {
+        self.to_us.lock().await.write_all(line).await.map_err(|_| Fault::Over)
+    }
+
+    /// Says something on the server's standard error.
+    pub(super) async fn say(&self, text: &str) {
+        // Without a reader there is nobody to tell.
+        let _ = self.log.lock().await.write_all(format!("{text}\n").as_bytes()).await;
+    }
+
+    fn greeted(&self) -> MutexGuard<'_, Greeted> {
+        self.greeted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An answer that has something to read; nothing where that is passed on already.
+    async fn taken(&self, reply: Reply, awaited: Option<&mut Awaited<'_>>) -> Result<Option<Reply>, Fault> {
+        let has_session = self.greeted().has_session();
+        let foreign = |text: &[u8]| self.foreign(text);
+        match Head::of(&reply.response, awaited.is_some(), has_session, foreign) {
+            Head::Good => Ok(Some(reply)),
+            Head::Faulty(fault) => {
+                if let Fault::Forgotten = fault {
+                    // Whoever was first says it.
+                    let _ = self.reason.set("the server has forgotten the session".to_owned());
+                }
+                Err(fault)
+            }
+            Head::Explained(fault) => {
+                let is_page = form(reply.response.headers()) == Form::WebPage;
+                let reason = reply.reason().await;
+                match awaited {
+                    Some(awaited) if answers(&reason, awaited.id) => {
+                        self.deliver(reason, Some(awaited)).await?;
+                        Ok(None)
+                    }
+                    Some(_) | None if is_page => Err(fault),
+                    Some(_) | None => Err(fault.said(&self.foreign(&words(&reason)))),
+                }
+            }
+        }
+    }
+
+    /// A text of the server as it is repeated in a sentence.
+    fn foreign(&self, text: &[u8]) -> String {
+        let text = self.http.without_secrets(String::from_utf8_lossy(text).into_owned());
+        visible::head(&visible::line(&text), LONGEST_SAID)
+    }
+
+    async fn read_message(&self, reply: Reply, awaited: &mut Awaited<'_>) -> Result<(), Fault> {
+        let (body, connection) = reply.body_as_line();
+        let mut lines = Lines::within(self.memory.clone(), body, MAX_LINE_BYTES);
+        match lines.next().await {
+            Ok(Some(Line::Whole(text, held))) => {
+                match members(&text) {
+                    None => self.deliver(text, Some(awaited)).await?,
+                    Some(all) => {
+                        for one in all {
+                            self.deliver(one.get().into(), Some(awaited)).await?;
+                        }
+                    }
+                }
+                drop(held);
+                self.http.keep(connection).await;
+                Ok(())
+            }
+            Ok(Some(Line::TooLong { length, .. })) => Err(Fault::TooLong(length)),
+            Ok(Some(Line::NoRoom { .. })) => Err(Fault::NoRoom),
+            Ok(None) | Err(_) => Err(Fault::Unanswered),
+        }
+    }
+
+    /// Reads the stream that answers a request, opened again as often as it takes.
+    async fn follow(&self, reply: Reply, awaited: &mut Awaited<'_>) -> Result<(), Fault> {
+        let mut position = Position::default();
+        self.read_events(reply, Some(awaited), &mut position).await?;
+        let mut failures = 0;
+        while !awaited.is_answered {
+            // Without it, what comes would not be for this request.
+            if position.last_id.is_none() {
+                return Err(Fault::Unanswered);
+            }
+            tokio::time::sleep(position.pause()).await;
+            match self.open(&position).await {
+                Ok(reply) => {
+                    failures = 0;
+                    self.read_events(reply, Some(awaited), &mut position).await?;
+                }
+                Err(fault @ (Fault::Forgotten | Fault::Over)) => return Err(fault),
+                Err(fault) if failures == MOST_FAILURES => return Err(fault),
+                Err(_) => failures += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a stream, after the last event of one that ended.
+    async fn open(&self, position: &Position) -> Result<Reply, Fault> {
+        let headers = self.greeted().after(position.last_id.as_deref());
+        let reply = self.http.send(Method::GET, headers, Vec::new().into()).await?;
+        let reply = self.taken(reply, None).await?.ok_or(Fault::Unanswered)?;
+        match form(reply.response.headers()) {
+            Form::Events => Ok(reply),
+            Form::WebPage => Err(Fault::WebPage),
+            Form::Message => Err(Fault::Form("application/json".to_owned())),
+            Form::Other(form) => Err(Fault::Form(form)),
+        }
+    }
+
+    /// Passes the events of a stream on until it ends, however it does.
+    async fn read_events(
+        &self,
+        reply: Reply,
+        mut awaited: Option<&mut Awaited<'_>>,
+        position: &mut Position,
+    ) -> Result<(), Fault> {
+        let (body, connection) = reply.body();
+        let mut events = Events::new(body, self.memory.clone());
+        loop {
+            let is_answered = awaited.as_ref().is_some_and(|awaited| awaited.is_answered);
+            let next = events.next(position);
+            let next = if is_answered {
+                match tokio::time::timeout(AFTER_ANSWER, next).await {
+                    Ok(next) => next,
+                    Err(_) => return Ok(()),
+                }
+            } else {
+                next.await
+            };
+            match next {
+                Ok(Some(Event::Message(text, held))) => {
+                    self.deliver(text, awaited.as_deref_mut()).await?;
+                    drop(held);
+                }
+                Ok(Some(lost @ (Event::TooLong(_) | Event::NoRoom))) => {
+                    let fault = if let Event::TooLong(length) = lost {
+                        Fault::TooLong(length)
+                    } else {
+                        Fault::NoRoom
+                    };
+                    // It may have been the answer; of what is said unasked, one is missing.
+                    if awaited.is_some() {
+                        return Err(fault);
+                    }
+                    self.say(&fault.to_string()).await;
+                }
+                Ok(None) => {
+                    self.http.keep(connection).await;
+                    return Ok(());
+                }
+                Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// Passes one message to the conversation.
+    async fn deliver(&self, text: Vec<u8>, awaited: Option<&mut Awaited<'_>>) -> Result<(), Fault> {
+        if let Some(awaited) = awaited
+            && let Ok(Incoming::Response { id, response }) = Incoming::parse(&text)
+            && id == *awaited.id
+        {
+            awaited.is_answered = true;
+            if let (true, Response::Result(result)) = (awaited.is_greeting, &response) {
+                self.greeted().version_of(result);
+            }
+        }
+        let mut line = in_one_line(text);
+        line.push(b'\n');
+        self.pass(&line).await
+    }
+}

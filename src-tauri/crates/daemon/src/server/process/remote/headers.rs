@@ -1,0 +1,162 @@
+//! The headers that the protocol wants beside a message: its session, its revision, its method and what it names.
+
+use crate::wire::Incoming;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use hyper::HeaderMap;
+use hyper::header::{HeaderName, HeaderValue};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// The longest id of a session.
+const LONGEST_SESSION: usize = 4096;
+
+/// The session and the revision that the server has named.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Greeted {
+    session: Option<HeaderValue>,
+    version: Option<HeaderValue>,
+}
+
+impl Greeted {
+    /// Returns `true` if the server has named the session.
+    pub(super) fn has_session(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// Takes the name of the session from the answer to the greeting.
+    pub(super) fn session_of(&mut self, answer: &HeaderMap) {
+        self.session = answer.get(SESSION).filter(|id| id.len() <= LONGEST_SESSION).cloned();
+    }
+
+    /// Takes the revision from the result of the greeting.
+    pub(super) fn version_of(&mut self, result: &RawValue) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Chosen {
+            protocol_version: String,
+        }
+        let chosen = serde_json::from_str::<Chosen>(result.get()).ok();
+        self.version = chosen.and_then(|chosen| HeaderValue::from_str(&chosen.protocol_version).ok());
+    }
+
+    /// The headers of any request.
+    pub(super) fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let known = [(SESSION, &self.session), (VERSION, &self.version)];
+        headers.extend(known.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
+        headers
+    }
+
+    /// The headers of a message.
+    pub(super) fn beside(&self, message: &Incoming) -> HeaderMap {
+        let mut headers = self.headers();
+        let (Incoming::Request { method, params, .. } | Incoming::Notification { method, params }) = message
+        else {
+            return headers;
+        };
+        let params = params.as_deref().and_then(|params| serde_json::from_str(params.get()).ok());
+        let params: Params<'_> = params.unwrap_or_default();
+        let version = params.meta.as_ref().and_then(|meta| meta.version.clone());
+        let named =
+            [(METHOD, Some(Cow::Borrowed(method.as_str()))), (NAME, params.name(method)), (VERSION, version)];
+        for (name, value) in named {
+            if let Some(value) = value.and_then(|value| HeaderValue::from_str(&written(&value)).ok()) {
+                headers.insert(name, value);
+            }
+        }
+        headers
+    }
+
+    /// The headers for opening a stream, after an event of this id.
+    pub(super) fn after(&self, event: Option<&str>) -> HeaderMap {
+        let mut headers = self.headers();
+        headers.extend(event.and_then(|id| HeaderValue::from_str(id).ok()).map(|id| (LAST_EVENT, id)));
+        headers
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Params<'a> {
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    uri: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    task_id: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<Meta<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Meta<'a> {
+    #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
+    version: Option<Cow<'a, str>>,
+}
+
+impl<'a> Params<'a> {
+    /// The thing that a request of this method names.
+    fn name(&self, method: &str) -> Option<Cow<'a, str>> {
+        match method {
+            "tools/call" | "prompts/get" => self.name.clone(),
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => self.uri.clone(),
+            "tasks/get" | "tasks/update" | "tasks/cancel" => self.task_id.clone(),
+            _ => None,
+        }
+    }
+}
+
+/// A text as a header can carry it.
+fn written(text: &str) -> Cow<'_, str> {
+    let is_plain = text.bytes().all(|b| matches!(b, b' '..=b'~')) && text.trim() == text;
+    if is_plain && !text.starts_with("=?base64?") {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("=?base64?{}?=", BASE64_STANDARD.encode(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beside(greeted: &Greeted, message: &str) -> Vec<(String, String)> {
+        let headers = greeted.beside(&Incoming::parse(message.as_bytes()).unwrap());
+        let mut all: Vec<_> =
+            headers.iter().map(|(n, v)| (n.to_string(), v.to_str().unwrap().to_owned())).collect();
+        all.sort();
+        all
+    }
+
+    fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {
+        of.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_message_has_its_session_its_revision_and_what_it_names() {
+        let mut greeted = Greeted::default();
+        let greeting = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
+        assert_eq!(beside(&greeted, greeting), pairs(&[("mcp-method", "initialize")]));
+        greeted.session_of(&HeaderMap::from_iter([(SESSION, HeaderValue::from_static("s1"))]));
+        let result = r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#.to_owned();
+        greeted.version_of(&RawValue::from_string(result).unwrap());
+        let call =
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"g\u00fc","arguments":{}}}"#;
+        let session = [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", "s1")];
+        let method = [("mcp-method", "tools/call"), ("mcp-name", "=?base64?Z8O8?=")];
+        assert_eq!(beside(&greeted, call), pairs(&[method, session].concat()));
+        assert_eq!(beside(&greeted, r#"{"jsonrpc":"2.0","id":3,"result":{}}"#), pairs(&session));
+        let modern = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+        let version = ("mcp-protocol-version".to_owned(), "2026-07-28".to_owned());
+        assert!(beside(&greeted, modern).contains(&version));
+        assert_eq!(greeted.after(Some("9")).get(LAST_EVENT).unwrap(), "9");
+    }
+}

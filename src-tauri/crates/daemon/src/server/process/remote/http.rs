@@ -1,0 +1,267 @@
+//! Connections to a remote server: opened when needed, kept for a moment, HTTP/1.1, with TLS where its address says so.
+//!
+//! - A request is written once. One that a connection gave back unwritten, because it was closed meanwhile, goes out on a new one.
+//! - A certificate is trusted by the system's roots.
+
+use super::fault::Fault;
+use crate::config::RemoteServer;
+use crate::secrets::Secret;
+use crate::server::start_error::ServerStartError;
+use futures_util::TryStreamExt;
+use http_body_util::{BodyDataStream, BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use ironcurtain_egress::{Dialed, Dialer, HostPort};
+use rustix::net::sockopt;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+use tokio_util::io::StreamReader;
+use url::Position;
+
+/// The forms of an answer that are taken.
+const FORMS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// The time that the greeting of TLS may take.
+const TLS_BOUND: Duration = Duration::from_secs(15);
+
+/// The time for which a connection is kept. Servers close theirs after five seconds or more.
+const KEPT: Duration = Duration::from_secs(4);
+
+/// The number of connections that are kept.
+const MOST_KEPT: usize = 8;
+
+/// The time that a connection whose answer is read may take to be of use again.
+const FREE_BOUND: Duration = Duration::from_millis(200);
+
+/// The most that is read of an answer that only says why there is none, and the time that it may take.
+const REASON: (usize, Duration) = (16 * 1024, Duration::from_secs(5));
+
+type Sender = SendRequest<Full<Bytes>>;
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// The way to one remote server.
+pub(super) struct Http {
+    dialer: Dialer,
+    target: HostPort,
+    /// The path and the query.
+    path: String,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    headers: HeaderMap,
+    secrets: Vec<Secret>,
+    kept: Mutex<Vec<(Sender, Instant)>>,
+}
+
+/// An answer of which the head is read.
+pub(super) struct Reply {
+    pub(super) response: Response<Incoming>,
+    connection: Sender,
+}
+
+impl Http {
+    /// The way to a server, with the headers of its entry, filled in.
+    pub(super) async fn new(
+        server: &RemoteServer,
+        dialer: Dialer,
+        filled: BTreeMap<String, Secret>,
+    ) -> Result<Self, ServerStartError> {
+        let url = server.url();
+        let host = url.host_str().unwrap_or_default();
+        let tls = match url.scheme() {
+            "http" => None,
+            _ => {
+                let unbracketed = host.trim_matches(['[', ']']).to_owned();
+                let name = ServerName::try_from(unbracketed).map_err(io::Error::other)?;
+                Some((tokio::task::spawn_blocking(connector).await??, name))
+            }
+        };
+        let mut headers = HeaderMap::new();
+        for (name, secret) in &filled {
+            let value = HeaderValue::from_str(secret.reveal());
+            // Neither error says what it is about.
+            let (Ok(name), Ok(mut value)) = (HeaderName::try_from(name), value) else {
+                return Err(ServerStartError::Header(name.clone()));
+            };
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        let authority = &url[Position::BeforeHost..Position::AfterPort];
+        headers.insert(header::HOST, HeaderValue::from_str(authority).map_err(io::Error::other)?);
+        headers.insert(header::ACCEPT, FORMS);
+        Ok(Self {
+            dialer,
+            target: server.target().clone(),
+            path: url[Position::BeforePath..Position::AfterQuery].to_owned(),
+            tls,
+            headers,
+            secrets: filled.into_values().collect(),
+            kept: Mutex::default(),
+        })
+    }
+
+    /// Sends a request; the head of its answer.
+    pub(super) async fn send(&self, method: Method, headers: HeaderMap, body: Bytes) -> Result<Reply, Fault> {
+        let mut request = Request::new(Full::new(body));
+        *request.uri_mut() = self.path.parse().map_err(|_| Fault::NotThere)?;
+        let all = request.headers_mut();
+        all.extend(self.headers.clone());
+        all.extend(headers);
+        if method == Method::POST {
+            all.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        *request.method_mut() = method;
+        loop {
+            let kept = self.take();
+            let was_kept = kept.is_some();
+            let mut connection = match kept {
+                Some(connection) => connection,
+                None => self.connect().await?,
+            };
+            match connection.try_send_request(request).await {
+                Ok(response) => return Ok(Reply { response, connection }),
+                Err(mut problem) => match problem.take_message() {
+                    // INVARIANT: a connection gives a request back only where nothing of it was written.
+                    Some(unwritten) if was_kept => request = unwritten,
+                    Some(_) | None => return Err(self.broke(problem.error())),
+                },
+            }
+        }
+    }
+
+    /// Keeps the connection of an answer that is read to its end.
+    pub(super) async fn keep(&self, mut connection: Sender) {
+        let is_free = tokio::time::timeout(FREE_BOUND, connection.ready()).await;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(connection, since)| since.elapsed() < KEPT && !connection.is_closed());
+        if let (Ok(Ok(())), true) = (is_free, kept.len() < MOST_KEPT) {
+            kept.push((connection, Instant::now()));
+        }
+    }
+
+    /// A text of the server, without the secrets that it was sent.
+    pub(super) fn without_secrets(&self, mut text: String) -> String {
+        for secret in self.secrets.iter().map(Secret::reveal) {
+            let token = secret.rsplit(' ').next().unwrap_or(secret);
+            for part in [secret, token].into_iter().filter(|part| part.len() > 3) {
+                text = text.replace(part, "[secret]");
+            }
+        }
+        text
+    }
+
+    fn take(&self) -> Option<Sender> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((connection, since)) = kept.pop() {
+            if since.elapsed() < KEPT && connection.is_ready() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    async fn connect(&self) -> Result<Sender, Fault> {
+        let Dialed { stream, mut permit } = self.dialer.open(&self.target).await?;
+        notice_silence(&stream);
+        let stream: Box<dyn Stream> = match &self.tls {
+            None => Box::new(stream),
+            Some((connector, name)) => {
+                let greeted = tokio::time::timeout(TLS_BOUND, connector.connect(name.clone(), stream)).await;
+                let greeted = greeted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+                Box::new(greeted.map_err(|problem| Fault::NotTrusted {
+                    host: self.target.to_string(),
+                    problem: problem.to_string(),
+                })?)
+            }
+        };
+        let (sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|problem| self.broke(&problem))?;
+        // It ends with its last user, or when the rules change.
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = connection => {}
+                _ = permit.withdrawn() => {}
+            }
+        });
+        Ok(sender)
+    }
+
+    fn broke(&self, problem: &hyper::Error) -> Fault {
+        Fault::Broke { host: self.target.to_string(), problem: problem.to_string() }
+    }
+}
+
+impl Reply {
+    /// Its body as it comes, and its connection.
+    pub(super) fn body(self) -> (impl AsyncRead + Send + Unpin, Sender) {
+        let Self { response, connection } = self;
+        let body = BodyDataStream::new(response.into_body()).map_err(io::Error::other);
+        (StreamReader::new(body), connection)
+    }
+
+    /// The same as one line: the line ends of its text, which stand between its tokens, are blanks.
+    pub(super) fn body_as_line(self) -> (impl AsyncRead + Send + Unpin, Sender) {
+        let Self { response, connection } = self;
+        let body = BodyDataStream::new(response.into_body()).map_err(io::Error::other);
+        let body = body.map_ok(|bytes| Bytes::from(in_one_line(bytes.into())));
+        let end = futures_util::stream::iter([Ok(Bytes::from_static(b"\n"))]);
+        (StreamReader::new(futures_util::StreamExt::chain(body, end)), connection)
+    }
+
+    /// The beginning of its text, where it only says why there is no answer.
+    pub(super) async fn reason(self) -> Vec<u8> {
+        let (most, bound) = REASON;
+        let body = Limited::new(self.response.into_body(), most).collect();
+        let read = tokio::time::timeout(bound, body).await;
+        read.ok().and_then(Result::ok).map(|read| read.to_bytes().to_vec()).unwrap_or_default()
+    }
+}
+
+/// Has the kernel notice a machine that is gone without a word.
+fn notice_silence(stream: &TcpStream) {
+    // Without it, that is noticed later.
+    let _ = sockopt::set_socket_keepalive(stream, true);
+    let _ = sockopt::set_tcp_keepidle(stream, Duration::from_secs(30));
+    let _ = sockopt::set_tcp_keepintvl(stream, Duration::from_secs(10));
+    let _ = sockopt::set_tcp_keepcnt(stream, 3);
+}
+
+/// Trusts the system's roots, as they are now.
+fn connector() -> Result<TlsConnector, ServerStartError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    let (taken, _) = roots.add_parsable_certificates(found.certs);
+    if taken == 0 {
+        let problem = found.errors.first().map_or_else(|| "none was found".to_owned(), ToString::to_string);
+        return Err(ServerStartError::NoRoots(problem));
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(rustls::ALL_VERSIONS)
+        .map_err(io::Error::other)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// A message on one line: a line end in it can only stand between its tokens.
+pub(super) fn in_one_line(mut text: Vec<u8>) -> Vec<u8> {
+    for byte in &mut text {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    text
+}

@@ -1,0 +1,72 @@
+//! The reference "everything" server by streamable HTTP, through the shim, beside itself alone: what differs is what differs
+//! for a server that runs here, and that a remote one is told of no roots.
+
+use super::write_entry;
+use crate::comparing::{allow_all, allow_questions, different, documented, run, show_difference};
+use crate::reference;
+use crate::servers;
+use crate::world::World;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+
+/// Steps that differ beyond those: a server that is told of no roots lists no tool for them, and says nothing of them; one that is
+/// reached by HTTP names its session in the words of four answers.
+const BY_HTTP: [&str; 6] = [
+    "listed get-roots-list",
+    "notifications",
+    "toggle-simulated-logging off",
+    "toggle-simulated-logging on",
+    "toggle-subscriber-updates off",
+    "toggle-subscriber-updates on",
+];
+
+struct Everything(Child);
+
+impl Everything {
+    fn start(port: u16) -> Self {
+        let mut command = Command::new("node");
+        command
+            .arg(reference::script("server-everything"))
+            .arg("streamableHttp")
+            .env("PORT", port.to_string());
+        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let mut lines = lines.skip_while(|line| !line.contains("listening on port"));
+        assert!(lines.next().is_some(), "it listens");
+        std::thread::spawn(move || lines.for_each(drop));
+        Self(child)
+    }
+}
+
+impl Drop for Everything {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_everything_server_by_http_differs_from_itself_as_one_that_runs_here() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let _everything = Everything::start(port);
+    let world = World::with(|prepared| {
+        servers::install(prepared, "everything");
+        allow_all(prepared);
+        let entry = json!({ "url": format!("http://127.0.0.1:{port}/mcp"), "sampling": "allow" });
+        write_entry(&prepared.home.config, "everything", &entry);
+    });
+    allow_questions(&world);
+    let direct =
+        std::thread::spawn(|| run(Command::new("node").arg(reference::script("server-everything")), true));
+    let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
+    let through = run(shim.args(["--server", "everything"]).env("IRONCURTAIN_HOME", world.ours()), false);
+    let direct = direct.join().unwrap();
+    let expected: BTreeSet<String> = documented().into_iter().chain(BY_HTTP.map(str::to_owned)).collect();
+    let different = different(&direct, &through);
+    let shown = show_difference(&different, &expected, &direct, &through);
+    assert_eq!(different, expected, "other differences than expected{shown}");
+    assert!(world.audit().intact);
+}

@@ -1,0 +1,224 @@
+//! Faults of a remote server, each told with what to do, and gone when the fault is.
+
+use super::far::{Asked, Back, Far, said};
+use super::{recorded, world};
+use crate::client::BOUND;
+use crate::world::eventually;
+use serde_json::{Value, json};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn is_call(asked: &Asked) -> bool {
+    asked.method() == "tools/call"
+}
+
+/// Answers calls with this, whole.
+fn calls(
+    status: &'static str,
+    headers: &'static str,
+    body: &'static str,
+) -> impl Fn(&Asked, &mut Back) -> bool {
+    move |asked, back| {
+        if is_call(asked) {
+            back.answer(status, headers, body);
+        }
+        is_call(asked)
+    }
+}
+
+#[test]
+fn each_refusal_of_a_server_is_told_with_what_to_do() {
+    let far = Far::start();
+    let world = world(&json!({ "url": far.url(), "headers": { "Authorization": "Bearer abc123def" } }));
+    let mut client = world.connect("far");
+    for (status, headers, body, told) in [
+        ("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", "", "ironcurtain secrets set NAME"),
+        ("403 Forbidden", "", "", "does not let us in (403)"),
+        ("503 Service Unavailable", "Retry-After: 30\r\n", "", "(503); try again in 30 s"),
+        ("429 Too Many Requests", "", "", "(429); try again later"),
+        (
+            "500 Oops",
+            "Content-Type: application/json\r\n",
+            r#"{"error":{"message":"no disk for abc123def"}}"#,
+            "(500): `no disk for [secret]`",
+        ),
+        ("200 OK", "Content-Type: text/html\r\n", "<html>", "a web page answered"),
+        ("200 OK", "Content-Type: text/plain\r\n", "hello", "answered with `text/plain`"),
+        (
+            "200 OK",
+            "Content-Type: application/json\r\n",
+            r#"{"jsonrpc":"2.0","id":77777,"result":{}}"#,
+            "before it was complete",
+        ),
+        ("202 Accepted", "", "", "refused the request (202)"),
+    ] {
+        far.will(calls(status, headers, body));
+        let text = client.say("x").refused(told).to_owned();
+        assert!(!text.contains("abc123def"), "{text}");
+        far.is_good();
+        client.say("y").ok();
+    }
+    assert!(!world.log().contains("abc123def"));
+}
+
+#[test]
+fn a_redirect_is_followed_nowhere() {
+    let (far, other) = (Far::start(), Far::start());
+    let world = world(&json!({ "url": far.url() }));
+    let mut client = world.connect("far");
+    for to in [other.url(), "http://169.254.169.254/latest/meta-data?x=1".to_owned()] {
+        let shown = to.split('?').next().unwrap().to_owned();
+        far.will(move |asked, back| {
+            if is_call(asked) {
+                back.answer("307 Temporary Redirect", &format!("Location: {to}\r\n"), "");
+            }
+            is_call(asked)
+        });
+        client.say("x").refused(&format!("has moved (307) to `{shown}`, and no redirect is followed"));
+    }
+    assert_eq!(other.methods(), Vec::<String>::new());
+    let hosts: Vec<_> = recorded(&world, "network").iter().map(|entry| entry["port"].clone()).collect();
+    assert!(hosts.iter().all(|port| port == &json!(far.port)), "{hosts:?}");
+    far.is_good();
+    client.say("y").ok();
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_to_the_clients_greeting() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let world = world(&json!({ "url": format!("http://{closed}/mcp") }));
+    let mut client = world.start("far");
+    let greeting = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let answer = client.request("initialize", greeting.clone());
+    let told = answer["error"]["message"].as_str().unwrap();
+    assert!(told.contains(&format!("`{closed}` cannot be reached")), "{told}");
+
+    let far = Far::start();
+    far.will(|_, back| {
+        back.answer("401 Unauthorized", "", "");
+        true
+    });
+    super::write_entry(&world.home.config, "far", &json!({ "url": far.url() }));
+    eventually("its new entry is in force", BOUND, || {
+        let mut client = world.start("far");
+        let answer = client.request("initialize", greeting.clone());
+        answer["error"]["message"].as_str().unwrap_or_default().contains("does not let us in (401)")
+    });
+    far.is_good();
+    world.connect("far").say("hello").ok();
+}
+
+#[test]
+fn a_call_that_may_have_arrived_is_not_sent_again() {
+    let far = Far::start();
+    let world = world(&json!({ "url": far.url() }));
+    let mut client = world.connect("far");
+    // It takes the call, and says nothing or half of something.
+    for half in
+        [&b""[..], b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{\"json"]
+    {
+        let before = far.methods().iter().filter(|method| *method == "tools/call").count();
+        far.will(move |asked, back| {
+            if is_call(asked) {
+                back.raw(half);
+            }
+            is_call(asked)
+        });
+        client.say("once").refused("not sent again");
+        let after = far.methods().iter().filter(|method| *method == "tools/call").count();
+        assert_eq!(after, before + 1);
+    }
+    // Its stream breaks, and it has named no event to go on from.
+    far.will(|asked, back| {
+        if is_call(asked) {
+            back.begin_events();
+        }
+        is_call(asked)
+    });
+    client.say("once").refused("so that was not sent again");
+    far.is_good();
+    client.say("again").ok();
+}
+
+#[test]
+fn a_server_that_has_forgotten_the_session_is_greeted_before_it_is_called() {
+    let far = Far::start();
+    let world = world(&json!({ "url": far.url() }));
+    let mut client = world.connect("far");
+    client.request("logging/setLevel", json!({ "level": "debug" }));
+    let forgot = Arc::new(AtomicUsize::new(1));
+    far.will(move |asked, back| {
+        let forgets = is_call(asked) && forgot.swap(0, Ordering::Relaxed) == 1;
+        if forgets {
+            back.answer("404 Not Found", "", "");
+        }
+        forgets
+    });
+    client.say("lost").refused("has forgotten the session (404) and did nothing");
+    let before = far.methods().len();
+    assert_eq!(client.say("found").ok(), r#"{"text":"found"}"#);
+    // Requests are sent beside each other, so this may arrive after the call.
+    let told = || far.methods().split_off(before).contains(&"logging/setLevel".to_owned());
+    eventually("it is told the level of its log again", BOUND, told);
+    let methods = far.methods().split_off(before);
+    let place =
+        |method: &str| methods.iter().position(|m| m == method).unwrap_or_else(|| panic!("{methods:?}"));
+    assert!(place("initialize") < place("notifications/initialized"));
+    assert!(place("notifications/initialized") < place("tools/call"));
+    let calls: Vec<Value> = far
+        .asked()
+        .iter()
+        .filter(|a| is_call(a))
+        .map(|a| a.body["params"]["arguments"]["text"].clone())
+        .collect();
+    assert_eq!(calls, ["lost", "found"], "no call ran twice");
+}
+
+#[test]
+fn a_giant_message_fails_its_call_and_the_session_lives() {
+    let far = Far::start();
+    let world = world(&json!({ "url": far.url() }));
+    let mut client = world.connect("far");
+    for is_stream in [false, true] {
+        far.will(move |asked, back| {
+            if !is_call(asked) {
+                return false;
+            }
+            let form = if is_stream { "text/event-stream" } else { "application/json" };
+            back.raw(
+                format!("HTTP/1.1 200 OK\r\nContent-Type: {form}\r\nConnection: close\r\n\r\n").as_bytes(),
+            );
+            if is_stream {
+                back.raw(b"data: ");
+            }
+            let piece = vec![b'x'; 1 << 20];
+            let all = (0..66).all(|_| back.raw(&piece));
+            if all {
+                back.raw(b"\n\n");
+            }
+            true
+        });
+        client.say("x").refused("sent a message of");
+        far.is_good();
+        client.say("y").ok();
+    }
+    assert!(world.audit().intact);
+}
+
+#[test]
+fn a_page_as_an_answer_is_one_line_for_the_client() {
+    let far = Far::start();
+    let world = world(&json!({ "url": far.url() }));
+    let mut client = world.connect("far");
+    far.will(|asked, back| {
+        if is_call(asked) {
+            let body = serde_json::to_string_pretty(
+                &json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": said("a\nb") }),
+            );
+            back.answer("200 OK", "Content-Type: application/json; charset=utf-8\r\n", &body.unwrap());
+        }
+        is_call(asked)
+    });
+    assert_eq!(client.say("x").ok(), "a\nb");
+}

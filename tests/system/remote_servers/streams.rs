@@ -1,0 +1,184 @@
+//! The streams of a remote server: answers, what it says unasked, and streams without an end.
+
+use super::far::{Asked, Back, Far, said};
+use super::world;
+use crate::client::BOUND;
+use crate::world::eventually;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+fn is_call(asked: &Asked) -> bool {
+    asked.method() == "tools/call"
+}
+
+fn result(asked: &Asked, text: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": said(text) })
+}
+
+fn progress(n: u64) -> Value {
+    json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": "t", "progress": n } })
+}
+
+#[test]
+fn an_answer_comes_on_a_stream_after_what_was_said_before_it() {
+    let far = Far::start();
+    let world = world(&json!({ "url": far.url() }));
+    let mut client = world.connect("far");
+    far.will(|asked, back| {
+        if is_call(asked) {
+            back.begin_events();
+            back.raw(b": welcome\n\n");
+            back.event("1", &progress(1));
+            // A message of several lines, as the standard has it.
+            back.raw(
+                b"data: {\"jsonrpc\":\"2.0\",\ndata: \"method\":\"notifications/tools/list_changed\"}\n\n",
+            );
+            back.event("2", &result(asked, "done"));
+        }
+        is_call(asked)
+    });
+    let id = client.begin_call("say", json!({ "text": "x" }));
+    let heard: Vec<Value> = (0..3).map(|_| client.wait_for(|_| true)).collect();
+    assert_eq!(heard[0]["params"]["progress"], 1);
+    assert_eq!(heard[1]["method"], "notifications/tools/list_changed");
+    assert_eq!((&heard[2]["id"], &heard[2]["result"]), (&json!(id), &said("done")));
+}
+
+#[test]
+fn a_stream_that_breaks_goes_on_after_its_last_event() {
+    let far = Far::start();
+    let world = world(&json!({ "url": far.url() }));
+    let mut client = world.connect("far");
+    let call = Arc::new(std::sync::Mutex::new(Value::Null));
+    far.will(move |asked, back| {
+        if is_call(asked) {
+            *call.lock().unwrap() = result(asked, "done");
+            back.begin_events();
+            back.raw(b"retry: 10\n");
+            back.event("e-1", &progress(1));
+            return true;
+        }
+        match asked.header("last-event-id") {
+            "e-1" => {
+                back.begin_events();
+                back.event("e-2", &progress(2))
+            }
+            "e-2" => {
+                back.begin_events();
+                back.event("e-3", &call.lock().unwrap())
+            }
+            _ => false,
+        }
+    });
+    assert_eq!(client.say("x").ok(), "done");
+    assert_eq!(far.methods().iter().filter(|method| *method == "tools/call").count(), 1);
+}
+
+#[test]
+fn what_a_server_says_unasked_is_heard() {
+    let far = Far::start();
+    far.will(|asked, back| {
+        if asked.verb == "GET" {
+            back.begin_events();
+            back.event("1", &json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
+            // Until the other side is gone.
+            while back.raw(b": still here\n\n") {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        }
+        asked.verb == "GET"
+    });
+    let world = world(&json!({ "url": far.url() }));
+    let mut client = world.connect("far");
+    client.wait_for(|message| message["method"] == "notifications/tools/list_changed");
+    client.say("x").ok();
+    client.hang_up();
+}
+
+#[test]
+fn what_a_server_asks_on_a_stream_is_answered() {
+    let far = Far::start();
+    far.will(|asked, back| {
+        if is_call(asked) {
+            back.begin_events();
+            back.event("1", &json!({ "jsonrpc": "2.0", "id": "a-1", "method": "ping" }));
+            back.event("2", &json!({ "jsonrpc": "2.0", "id": "a-2", "method": "roots/list" }));
+            back.event("3", &result(asked, "done"));
+        }
+        is_call(asked)
+    });
+    let world = world(&json!({ "url": far.url() }));
+    let mut client = world.connect("far");
+    client.say("x").ok();
+    let answer =
+        |id: &str| far.asked().iter().find(|asked| asked.body["id"] == id).map(|asked| asked.body.clone());
+    eventually("both are answered", BOUND, || answer("a-1").is_some() && answer("a-2").is_some());
+    assert_eq!(answer("a-1").unwrap()["result"], json!({}));
+    assert_eq!(answer("a-2").unwrap()["result"], json!({ "roots": [] }), "no path of the person's is told");
+}
+
+#[test]
+fn streams_without_an_end_hold_up_nobody_else() {
+    let far = Far::start();
+    let (open, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (count, until) = (open.clone(), stop.clone());
+    far.will(move |asked, back| {
+        let is_endless = asked.verb == "GET" || asked.body["params"]["arguments"]["text"] == "endless";
+        if is_endless {
+            back.begin_events();
+            count.fetch_add(1, Ordering::Relaxed);
+            endless(back, &until);
+        }
+        is_endless
+    });
+    let world = world(&json!({ "url": far.url() }));
+    let mut client = world.connect("far");
+    let calls: Vec<u64> = (0..20).map(|_| client.begin_call("say", json!({ "text": "endless" }))).collect();
+    eventually("all are open", BOUND, || open.load(Ordering::Relaxed) == 21);
+    assert_eq!(client.say("beside").ok(), r#"{"text":"beside"}"#);
+    // Taken back, it is let go; nobody waits for it any more.
+    for id in calls {
+        client.send(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }),
+        );
+    }
+    client.say("after").ok();
+    let told = || far.methods().iter().filter(|method| *method == "notifications/cancelled").count();
+    eventually("the server is told", BOUND, || told() == 20);
+    client.hang_up();
+    eventually("the session is over", BOUND, || far.methods().contains(&"DELETE".to_owned()));
+    stop.store(true, Ordering::Relaxed);
+}
+
+fn endless(back: &mut Back, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) && back.raw(b": nothing\n\n") {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn more_requests_than_a_server_may_hold_are_refused_one_by_one() {
+    let far = Far::start();
+    let world = world(&json!({ "url": far.url() }));
+    let mut client = world.connect("far");
+    let stop = Arc::new(AtomicBool::new(false));
+    let until = stop.clone();
+    far.will(move |asked, back| {
+        if is_call(asked) {
+            back.begin_events();
+            endless(back, &until);
+        }
+        is_call(asked)
+    });
+    for _ in 0..128 {
+        client.begin_call("say", json!({ "text": "x" }));
+    }
+    client.say("one more").refused("128 requests wait for the server already");
+    stop.store(true, Ordering::Relaxed);
+    for _ in 0..128 {
+        client.next_outcome().1.refused("before it was complete");
+    }
+    far.is_good();
+    client.say("y").ok();
+}

@@ -1,0 +1,270 @@
+//! Secrets that the desktop's keyring keeps: a real one, on a bus of the test's own.
+//!
+//! - What a secret is stands in no file, on no command line and in no answer but the one that the server gives about it.
+
+use crate::client::{BOUND, Client};
+use crate::consent::Person;
+use crate::hostile;
+use crate::place::{Place, Prepared};
+use crate::remote_servers::Far;
+use crate::world::{World, eventually, programs};
+use ironcurtain_testkit::namespace::{is_inside, run_inside_by};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// The secret. Nothing else in the tests has it in it.
+const SECRET: &str = "s3cr3t-of-the-keyring-9f2c";
+
+/// Its SHA-256, which the server answers with.
+const PROOF: &str = "import hashlib, os; print(hashlib.sha256(os.environ['API_KEY'].encode()).hexdigest())";
+
+/// Starts a keyring that is unlocked, and then what is to be run.
+const UNLOCKED: &str = r#"
+    printf pw | gnome-keyring-daemon --unlock --components=secrets --daemonize > /dev/null 2>&1
+    exec "$0" "$@""#;
+
+/// The same, locked again.
+const LOCKED: &str = r#"
+    printf pw | gnome-keyring-daemon --unlock --components=secrets --daemonize > /dev/null 2>&1
+    IRONCURTAIN_HOME="$HOME/ic" "$IRONCURTAIN" secrets set api < "$HOME/../secret"
+    dbus-send --session --print-reply --dest=org.freedesktop.secrets /org/freedesktop/secrets \
+        org.freedesktop.Secret.Service.Lock array:objpath:/org/freedesktop/secrets/collection/login > /dev/null
+    exec "$0" "$@""#;
+
+/// Without any.
+const NONE: &str = r#"exec env DBUS_SESSION_BUS_ADDRESS=unix:path=/nonexistent "$0" "$@""#;
+
+/// Runs `body` on a bus of its own, after a script. `test` is the whole name of the test.
+fn on_a_bus(test: &str, script: &str, body: impl FnOnce()) {
+    if is_inside() {
+        return body();
+    }
+    let dir = tempfile::Builder::new().prefix("ickey").tempdir_in("/var/tmp").unwrap();
+    fs::write(dir.path().join("secret"), SECRET).unwrap();
+    for made in ["home", "run"] {
+        fs::create_dir(dir.path().join(made)).unwrap();
+        fs::set_permissions(dir.path().join(made), fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    let own = std::env::current_exe().unwrap();
+    let at = |name: &str, below: &str| format!("{name}={}", dir.path().join(below).display());
+    let program = format!("IRONCURTAIN={}", programs().join("ironcurtain").display());
+    let (home, runtime) = (at("HOME", "home"), at("XDG_RUNTIME_DIR", "run"));
+    let own = own.to_str().unwrap();
+    let command = ["env", &home, &runtime, &program, "dbus-run-session", "--", "sh", "-ec", script, own];
+    run_inside_by(test, &[], &command);
+}
+
+/// The command, with this on its standard input.
+fn ironcurtain(arguments: &[&str], input: &str) -> Output {
+    let mut command = Command::new(programs().join("ironcurtain"));
+    command
+        .arg("secrets")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// A server that runs here, whose variable is in the keyring.
+fn install(prepared: &Prepared, secret: &str) {
+    hostile::install(prepared);
+    let path = prepared.home.config.join("mcp-servers.json");
+    let mut servers: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    servers["hostile"]["env"] = json!({ "API_KEY": format!("keyring:{secret}") });
+    fs::write(&path, servers.to_string()).unwrap();
+}
+
+fn proof(world: &World, client: &mut Client) -> String {
+    let folder = world.home.sessions();
+    let session = fs::read_dir(folder).unwrap().next().unwrap().unwrap().path().join("sandbox");
+    client.run(&session, &format!("/usr/bin/python3 -c \"{PROOF}\"")).ok().trim().to_owned()
+}
+
+fn sha256(text: &str) -> String {
+    let mut sum = Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    sum.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let said = String::from_utf8(sum.wait_with_output().unwrap().stdout).unwrap();
+    said.split(' ').next().unwrap().to_owned()
+}
+
+/// Files below a folder that have the secret in them.
+fn files_with_secret(dir: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files_with_secret(&path, found),
+            Ok(kind) if kind.is_file() => {
+                let content = fs::read(&path).unwrap_or_default();
+                if content.windows(SECRET.len()).any(|part| part == SECRET.as_bytes()) {
+                    found.push(path.display().to_string());
+                }
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+fn command_lines_with_secret() -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).into_owned());
+    lines.filter(|line| line.contains(SECRET)).collect()
+}
+
+#[test]
+fn a_secret_reaches_the_server_that_names_it_and_nothing_else() {
+    on_a_bus("secrets::a_secret_reaches_the_server_that_names_it_and_nothing_else", UNLOCKED, || {
+        let set = ironcurtain(&["set", "api"], &format!("{SECRET}\n"));
+        assert!(set.status.success() && text(&set).contains("The keyring has `api`"), "{}", text(&set));
+        assert!(!text(&set).contains(SECRET));
+        assert_eq!(text(&ironcurtain(&["list"], "")).trim(), "api");
+
+        let world = World::with(|prepared| install(prepared, "api"));
+        let mut client = world.connect("hostile");
+        assert_eq!(proof(&world, &mut client), sha256(SECRET));
+        assert_eq!(command_lines_with_secret(), Vec::<String>::new());
+
+        let far = Far::start();
+        let headers = json!({ "Authorization": "Bearer keyring:api", "X-Key": "keyring:api" });
+        let path = world.home.config.join("mcp-servers.json");
+        fs::write(&path, json!({ "far": { "url": far.url(), "headers": headers } }).to_string()).unwrap();
+        eventually("the remote server is greeted", BOUND, || {
+            let mut client = world.start("far");
+            let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+            client.request("initialize", params).get("result").is_some()
+        });
+        let asked = far.asked();
+        assert_eq!(asked[0].header("authorization"), format!("Bearer {SECRET}"));
+        assert_eq!(asked[0].header("x-key"), SECRET);
+        assert_eq!(command_lines_with_secret(), Vec::<String>::new());
+
+        let mut found = Vec::new();
+        files_with_secret(&world.ours(), &mut found);
+        assert_eq!(found, Vec::<String>::new());
+        assert!(world.log().contains("far") && world.audit().intact);
+        let removed = ironcurtain(&["remove", "api"], "");
+        assert!(removed.status.success(), "{}", text(&removed));
+        assert!(text(&ironcurtain(&["list"], "")).contains("no secret of IronCurtain's"));
+    });
+}
+
+#[test]
+fn a_server_without_its_secret_does_not_start_and_says_what_to_do() {
+    on_a_bus("secrets::a_server_without_its_secret_does_not_start_and_says_what_to_do", UNLOCKED, || {
+        let world = World::with(|prepared| install(prepared, "api"));
+        let greet = || {
+            let mut client = world.start("hostile");
+            let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+            client.request("initialize", params)
+        };
+        let told = greet();
+        let told = told["error"]["message"].as_str().unwrap();
+        let wanted = "`env.API_KEY`: there is no secret `api` in the keyring; put it there with `ironcurtain secrets set api`";
+        assert!(told.contains(wanted), "{told}");
+        for (arguments, input, wanted) in [
+            (&["set", "a b"][..], SECRET, "cannot be the name of a secret"),
+            (&["set", "api"], "", "the secret is empty"),
+            (&["set", "api"], "two\nlines", "has a line end or a control character"),
+            (&["remove", "api"], "", "there is no secret `api`"),
+        ] {
+            let refused = ironcurtain(arguments, input);
+            assert!(!refused.status.success() && text(&refused).contains(wanted), "{}", text(&refused));
+        }
+        assert!(ironcurtain(&["set", "api"], SECRET).status.success());
+        assert!(greet().get("result").is_some(), "the allowed twin");
+    });
+}
+
+#[test]
+fn a_locked_keyring_gives_no_secret_and_says_so() {
+    on_a_bus("secrets::a_locked_keyring_gives_no_secret_and_says_so", LOCKED, || {
+        let listed = ironcurtain(&["list"], "");
+        assert!(
+            !listed.status.success() && text(&listed).contains("unlock it, and try again"),
+            "{}",
+            text(&listed)
+        );
+        let world = World::with(|prepared| install(prepared, "api"));
+        let mut client = world.start("hostile");
+        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+        let id = client.begin("initialize", params);
+        let told = client.answer(id)["error"]["message"].as_str().unwrap().to_owned();
+        assert!(told.contains("unlock it, and try again"), "{told}");
+    });
+}
+
+#[test]
+fn without_a_keyring_there_is_no_secret_and_no_other_place_for_it() {
+    on_a_bus("secrets::without_a_keyring_there_is_no_secret_and_no_other_place_for_it", NONE, || {
+        let set = ironcurtain(&["set", "api"], SECRET);
+        assert!(!set.status.success() && text(&set).contains("there is no keyring here"), "{}", text(&set));
+        let world = World::with(|prepared| install(prepared, "api"));
+        let mut client = world.start("hostile");
+        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+        let told = client.request("initialize", params)["error"]["message"].as_str().unwrap().to_owned();
+        assert!(
+            told.contains("`env.API_KEY`: there is no keyring here") && told.contains("gnome-keyring"),
+            "{told}"
+        );
+        let mut found = Vec::new();
+        files_with_secret(&world.ours(), &mut found);
+        assert_eq!(found, Vec::<String>::new());
+    });
+}
+
+/// Cuts the log, and the file that knows its newest entry with it.
+fn cut(home: &ironcurtain_daemon::Home) {
+    let log = home.audit().join("audit.jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    let kept: Vec<&str> = text.lines().take(3).collect();
+    assert!(text.lines().count() > kept.len() + 2);
+    fs::write(&log, kept.join("\n") + "\n").unwrap();
+    let checked = ironcurtain_audit::check(&home.audit()).unwrap();
+    assert!(checked.intact());
+    let known = json!({ "entries": checked.entries, "head": checked.head });
+    fs::write(home.audit_head(), known.to_string()).unwrap();
+}
+
+#[test]
+fn a_log_that_is_cut_together_with_its_head_is_seen_by_the_keyring() {
+    on_a_bus("secrets::a_log_that_is_cut_together_with_its_head_is_seen_by_the_keyring", UNLOCKED, || {
+        let mut place = Place::new(|_| {});
+        place.home.has_keyring = true;
+        let mut world = World::of(place, programs(), Person::default());
+        for _ in 0..3 {
+            world.connect("filesystem").hang_up();
+        }
+        let home = world.home.clone();
+        let ours = world.ours();
+        let verify = move || {
+            let mut command = Command::new(programs().join("ironcurtain"));
+            command.args(["audit", "verify"]).env("IRONCURTAIN_HOME", &ours);
+            let output = command.output().unwrap();
+            (output.status.success(), text(&output))
+        };
+        world.restart_after(|| {
+            let (whole, said) = verify();
+            assert!(whole && said.contains("known by `audit-head.json` and the keyring"), "{said}");
+        });
+        assert_eq!(world.status().troubles, Vec::<String>::new());
+        world.restart_after(|| {
+            cut(&home);
+            let (whole, said) = verify();
+            assert!(!whole && said.contains("it ends after 3 of"), "{said}");
+        });
+        let is_told = || world.status().troubles.iter().any(|trouble| trouble.contains("the keyring knows"));
+        eventually("the cut is among the troubles", BOUND, is_told);
+        eventually("and on record", BOUND, || world.log().contains("the record was cut or exchanged"));
+    });
+}
