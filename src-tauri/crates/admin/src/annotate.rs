@@ -90,6 +90,18 @@ impl AnnotationsFile {
         self.annotations.tools(server).count()
     }
 
+    /// Has a draft keep the annotations of tools that the server does not list this time: it may list them again.
+    pub fn keep_unseen(&self, draft: &mut Draft) {
+        let stored = self.stored(&draft.server).and_then(|mut stored| Some(stored.get_mut("tools")?.take()));
+        let Some(Value::Array(stored)) = stored else { return };
+        let is_listed = |tool: &Value| {
+            let name = tool.get("toolName").and_then(Value::as_str);
+            draft.tools.iter().any(|listed| Some(listed.listed.name.as_str()) == name)
+        };
+        let unseen = stored.into_iter().filter(|tool| !is_listed(tool)).collect();
+        draft.unseen = unseen;
+    }
+
     /// The changes that a draft makes.
     ///
     /// # Errors

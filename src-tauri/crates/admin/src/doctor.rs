@@ -141,7 +141,7 @@ impl Doctor {
             patience: SERVER_PATIENCE,
         };
         let about = format!("server {name}");
-        match inspect(&inspection, name).await {
+        match inspect(&inspection, name).await.and_then(|look| look.listed) {
             Ok(tools) => Diagnosis::ok(&about, format!("it starts, and lists {} tools", tools.len())),
             Err(problem) => Diagnosis::problem(&about, problem.to_string()),
         }

@@ -1,6 +1,8 @@
 //! Asking a server for its tools without a client, before anything of it is trusted.
 //!
-//! - It is started as it is configured, in a folder that is gone afterwards, with no network and nothing granted.
+//! - It is started as it is configured, with what its entry opens and nothing granted, in a folder that is gone afterwards.
+//!   Nobody is asked about hosts: those that are not open are refused, and told.
+//! - It is offered everything that a client can, and given nothing of it.
 //! - Time, messages, pages and tools are bounded; whatever it does ends in a list or in an error that says what it did.
 //! - Names are checked: a name that does not show as itself is no name.
 
@@ -8,9 +10,11 @@ mod conversation;
 mod fault;
 mod scratch;
 mod tools;
+mod wants;
 
 pub use fault::ServerFault;
 pub use tools::{ListedTool, fingerprint};
+pub use wants::Wants;
 
 use crate::named_server::{UnknownServer, named_server};
 use conversation::Conversation;
@@ -18,14 +22,17 @@ use ironcurtain_daemon::config::{ConfigError, FileView, Sandbox, Server, Servers
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::containment::{Profile, ServerPrograms, Surroundings};
 use ironcurtain_daemon::home::{Home, HomeError};
+use ironcurtain_daemon::network::{self, ServesNetwork};
 use ironcurtain_daemon::packages::Packages;
-use ironcurtain_daemon::server::process::{self, ServersBeside};
+use ironcurtain_daemon::server::process::{self, LoneProcess, ServersBeside};
 use ironcurtain_daemon::server::{Containment, ServerStartError};
 use ironcurtain_daemon::{StandingGrant, StoreError, UnresolvedPath, canonical_home, protection};
+use ironcurtain_egress::RuleError;
 use scratch::Scratch;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wants::TrialNetwork;
 
 /// The settings for asking a server for its tools.
 #[derive(Debug, Clone)]
@@ -55,6 +62,9 @@ pub enum InspectError {
     /// The grants cannot be read, by which another server may change the program.
     #[error(transparent)]
     Grants(#[from] StoreError),
+    /// A host in its entry is not understood.
+    #[error(transparent)]
+    Hosts(#[from] RuleError),
     /// There is no such server.
     #[error(transparent)]
     Unknown(#[from] UnknownServer),
@@ -91,25 +101,35 @@ pub enum InspectError {
     },
 }
 
+/// A look at a server.
+#[derive(Debug)]
+pub struct Look {
+    /// The tools that it lists, or why there is no list.
+    pub listed: Result<Vec<ListedTool>, InspectError>,
+    /// The things that it reached for and did not get.
+    pub wants: Wants,
+}
+
 /// Starts a server and lists its tools.
 ///
 /// # Errors
-/// [`InspectError`]. The server is killed in any case.
-pub async fn inspect(inspection: &Inspection, name: &str) -> Result<Vec<ListedTool>, InspectError> {
+/// [`InspectError`], when it cannot be started. The server is killed in any case.
+pub async fn inspect(inspection: &Inspection, name: &str) -> Result<Look, InspectError> {
     inspection.home.prepare()?;
     let servers = Servers::load(&inspection.home)?;
     let server = named_server(&servers, name)?;
-    inspect_server(inspection, server).await
+    inspect_server(inspection, &servers, server).await
 }
 
-/// Starts a server by this entry and lists its tools.
+/// Starts a server by this entry, beside others that may run meanwhile, and lists its tools.
 ///
 /// # Errors
-/// [`InspectError`]. The server is killed in any case.
+/// [`InspectError`], when it cannot be started. The server is killed in any case.
 pub(crate) async fn inspect_server(
     inspection: &Inspection,
+    servers: &Servers,
     server: &Server,
-) -> Result<Vec<ListedTool>, InspectError> {
+) -> Result<Look, InspectError> {
     let person = canonical_home(&inspection.home)?;
     let scratch = Scratch::new(&inspection.home.sessions())?;
     let programs = ServerPrograms {
@@ -120,13 +140,15 @@ pub(crate) async fn inspect_server(
     let protected = protection(&inspection.home, &person)?;
     let around = Surroundings::new(&inspection.home, &person, &protected, scratch.folder())?;
     let containment = containment(server, &around);
-    let beside = ServersBeside {
-        servers: Servers::load(&inspection.home)?,
-        grants: StandingGrant::on_disk(&inspection.home.database())?,
-    };
-    let started = process::start_alone(&containment, server, &programs, &around, (&inspection.home, beside));
-    let process = match tokio::time::timeout(inspection.patience, started).await {
-        Ok(Ok(process)) => process,
+    let settings = server.sandbox.settings().and_then(|settings| settings.network.as_ref());
+    let rules = settings.map(network::rules).transpose()?.unwrap_or_default();
+    let network = TrialNetwork::new(&server.name, rules);
+    let served: Option<&dyn ServesNetwork> = containment.is_sandboxed().then_some(&network);
+    let grants = StandingGrant::on_disk(&inspection.home.database())?;
+    let beside = (&inspection.home, ServersBeside { servers: servers.clone(), grants });
+    let started = process::start_alone(&containment, server, (&programs, &around), served, beside);
+    let LoneProcess { process, watch } = match tokio::time::timeout(inspection.patience, started).await {
+        Ok(Ok(started)) => started,
         Ok(Err(reason)) => {
             let reason = Box::new(reason);
             return Err(InspectError::NotStarted { server: server.name.clone(), reason });
@@ -138,12 +160,15 @@ pub(crate) async fn inspect_server(
     let mut conversation = Conversation::new(process, folder);
     let listed = tokio::time::timeout(inspection.patience, tools::list(&mut conversation)).await;
     let said = conversation.end().await;
+    let left = watch.map(|watch| watch.finish()).unwrap_or_default();
+    let wants = Wants { hosts: network.refused(), files: wants::files(&said), left };
     let said = hidden(server, &inspection.home.person, &said).unwrap_or_default() + &said;
-    match listed {
+    let listed = match listed {
         Ok(Ok(tools)) => Ok(tools),
         Ok(Err(fault)) => Err(InspectError::Misbehaved { server: server.name.clone(), fault, said }),
         Err(_) => Err(slow(inspection, &server.name, said)),
-    }
+    };
+    Ok(Look { listed, wants })
 }
 
 /// A hint, where a server complains about a file of its arguments that its sandbox does not show it.
@@ -168,17 +193,12 @@ fn slow(inspection: &Inspection, name: &str, said: String) -> InspectError {
     InspectError::Slow { server: name.to_owned(), seconds: inspection.patience.as_secs(), said }
 }
 
-/// In a sandbox of ours without network and without folders to write to, whatever runs it later. One that opted out of the
-/// sandbox stays as it is.
+/// In a sandbox of ours, whatever runs it later. One that opted out of the sandbox stays as it is.
 fn containment(server: &Server, around: &Surroundings) -> Containment {
     if server.remote.is_some() {
         return Containment::Remote;
     }
     let Sandbox::Sandboxed(settings) = &server.sandbox else { return Containment::Plain };
-    let mut settings = settings.clone();
-    settings.network = None;
-    settings.filesystem.allow_write.clear();
-    settings.filesystem.allow_persistence.clear();
-    let profile = Profile::new(&settings, around.session_dir.as_path(), around.home.as_path());
+    let profile = Profile::new(settings, around.session_dir.as_path(), around.home.as_path());
     Containment::Native(Box::new(profile), settings.view.unwrap_or(FileView::Roots))
 }

@@ -54,6 +54,11 @@ impl Screen {
         }
     }
 
+    /// Returns `true` if there is somebody to be asked.
+    pub fn has_terminal(self) -> bool {
+        io::stdin().is_terminal()
+    }
+
     /// Asks whether to go on.
     pub fn confirmed(self, question: &str) -> anyhow::Result<bool> {
         if !io::stdin().is_terminal() {

@@ -10,7 +10,7 @@ use crate::screen::Screen;
 use anyhow::Context;
 use clap::Subcommand;
 use ironcurtain_admin::annotate::{AnnotationsFile, Draft};
-use ironcurtain_admin::inspect::{Inspection, inspect};
+use ironcurtain_admin::inspect::{Inspection, Wants, inspect};
 use ironcurtain_daemon::packages::Packages;
 use ironcurtain_daemon::{Home, Sandbox, Servers};
 use serde_json::{Value, json};
@@ -41,6 +41,10 @@ pub enum ServersAction {
         /// their tools are left out.
         #[arg(long, requires = "yes")]
         unknown_as_text: bool,
+        /// Drop the annotations of tools that the server does not list this time. Without it, they are kept unless you say
+        /// otherwise at the terminal.
+        #[arg(long)]
+        drop_unseen: bool,
         /// How many seconds the server may take.
         #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
         timeout: u64,
@@ -59,7 +63,7 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
         ServersAction::Add(options) => known::perform(&home, options, screen),
         ServersAction::Install(options) => install::install(home, options, screen),
         ServersAction::Update(options) => install::update(home, options, screen),
-        ServersAction::Annotate { name, yes, unknown_as_text, timeout, allow_root } => {
+        ServersAction::Annotate { name, yes, unknown_as_text, drop_unseen, timeout, allow_root } => {
             let inspection = Inspection {
                 programs: programs()?,
                 home,
@@ -71,7 +75,7 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
                 (true, false) => Unseen::Known,
                 (true, true) => Unseen::All,
             };
-            annotate(&inspection, name, unseen, screen)
+            annotate(&inspection, name, (unseen, *drop_unseen), screen)
         }
     }
 }
@@ -87,11 +91,21 @@ enum Unseen {
     All,
 }
 
-fn annotate(inspection: &Inspection, name: &str, unseen: Unseen, screen: Screen) -> anyhow::Result<ExitCode> {
+fn annotate(
+    inspection: &Inspection,
+    name: &str,
+    (unseen, drop_unseen): (Unseen, bool),
+    screen: Screen,
+) -> anyhow::Result<ExitCode> {
     let yes = unseen != Unseen::Asked;
     let file = AnnotationsFile::open(&inspection.home)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut draft = Draft::new(name, runtime.block_on(inspect(inspection, name))?);
+    let look = runtime.block_on(inspect(inspection, name))?;
+    tell_wants(&look.wants, &inspection.home, screen)?;
+    let mut draft = Draft::new(name, look.listed?);
+    if !drop_unseen {
+        file.keep_unseen(&mut draft);
+    }
     // What cannot be written is not asked about.
     let mut changes = file.compare(&draft)?;
     if unseen == Unseen::Known {
@@ -99,6 +113,15 @@ fn annotate(inspection: &Inspection, name: &str, unseen: Unseen, screen: Screen)
         changes = file.compare(&draft)?;
     }
     screen.show(&show::text(&draft, &changes), &show::json(&file, &draft, &changes))?;
+    if !yes && !screen.is_for_programs() && screen.has_terminal() && !changes.unseen.is_empty() {
+        let unlisted = changes.unseen.join("`, `");
+        let question =
+            format!("Drop what is written of `{unlisted}`, which the server does not list this time?");
+        if screen.confirmed(&question)? {
+            draft.drop_unseen();
+            changes = file.compare(&draft)?;
+        }
+    }
     if changes.is_empty() || (!yes && screen.is_for_programs()) {
         return Ok(ExitCode::SUCCESS);
     }
@@ -110,6 +133,14 @@ fn annotate(inspection: &Inspection, name: &str, unseen: Unseen, screen: Screen)
     file.write(&draft)?;
     screen.note(&format!("Written to `{}`.", file.path().display()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Tells what a server reached for and did not get.
+fn tell_wants(wants: &Wants, home: &Home, screen: Screen) -> anyhow::Result<()> {
+    wants
+        .in_words(&home.person)
+        .iter()
+        .try_for_each(|words| screen.note(&format!("While it was looked at, {words}.")))
 }
 
 fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {

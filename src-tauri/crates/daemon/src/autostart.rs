@@ -5,12 +5,14 @@
 //!   for what was not yet looked at.
 //! - Only the person's own programs keep a file or move it; no agent has a way to ask for that.
 
+mod alone;
 mod last_looks;
 mod recorder;
 mod session_record;
 mod view;
 mod watching;
 
+pub use alone::LoneWatch;
 use last_looks::LastLook;
 pub(crate) use last_looks::LastLooks;
 pub(crate) use recorder::DecideError;

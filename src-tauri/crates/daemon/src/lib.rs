@@ -24,7 +24,7 @@ pub mod judging;
 mod listener;
 mod metrics;
 mod mounts;
-mod network;
+pub mod network;
 pub mod packages;
 pub mod policy_snapshot;
 mod protection;

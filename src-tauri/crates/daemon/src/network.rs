@@ -48,6 +48,26 @@ pub struct Serving {
     _task: EndOnDrop,
 }
 
+/// A network that a server can be given: it serves the listener of its sandbox.
+pub trait ServesNetwork: Send + Sync {
+    /// Serves a sandbox's listener.
+    #[must_use]
+    fn serve(&self, listener: TcpListener) -> Serving;
+}
+
+impl Serving {
+    /// Serves a listener by a proxy.
+    #[must_use]
+    pub fn by(listener: TcpListener, proxy: Proxy) -> Self {
+        let server = proxy.server.clone();
+        let task = tokio::spawn(async move {
+            let problem = serve(listener, proxy).await;
+            tracing::error!(%problem, server, "a server has lost its network");
+        });
+        Self { _task: EndOnDrop(task.abort_handle()) }
+    }
+}
+
 #[derive(Debug)]
 struct EndOnDrop(AbortHandle);
 
@@ -98,17 +118,6 @@ impl ServerNetwork {
         })
     }
 
-    /// Serves a sandbox's listener.
-    #[must_use]
-    pub fn serve(&self, listener: TcpListener) -> Serving {
-        let (server, proxy) = (self.caller.server.name.clone(), self.proxy());
-        let task = tokio::spawn(async move {
-            let problem = serve(listener, proxy).await;
-            tracing::error!(%problem, server, "a server has lost its network");
-        });
-        Serving { _task: EndOnDrop(task.abort_handle()) }
-    }
-
     /// Opens connections of our own for the server.
     #[must_use]
     pub fn dialer(&self) -> Dialer {
@@ -144,6 +153,12 @@ impl ServerNetwork {
         self.caller.publish_rules(&self.reach);
         let rules = self.reach.rules().borrow().clone();
         tokio::time::timeout(CUT_BOUND, self.connections.all_within(&rules)).await.is_ok()
+    }
+}
+
+impl ServesNetwork for ServerNetwork {
+    fn serve(&self, listener: TcpListener) -> Serving {
+        Serving::by(listener, self.proxy())
     }
 }
 

@@ -31,7 +31,9 @@ pub enum AnnotationChange {
 pub struct AnnotationChanges {
     /// For each tool of the draft, in its order.
     pub tools: Vec<(String, AnnotationChange)>,
-    /// Annotated tools that the server does not list any more.
+    /// Annotated tools that the server does not list this time, and that are kept.
+    pub unseen: Vec<String>,
+    /// Those that are dropped.
     pub gone: Vec<String>,
     /// The server describes its tools exactly as when they were annotated; `None` if that was not kept.
     pub unchanged: Option<bool>,
@@ -86,11 +88,13 @@ pub(super) fn changes(
         (name, change)
     });
     let listed = |name: &str| draft.tools.iter().any(|tool| tool.listed.name == name);
-    let gone = known.tools(&draft.server).map(|(name, _)| name).filter(|name| !listed(name));
+    let unlisted = known.tools(&draft.server).map(|(name, _)| name.to_owned()).filter(|name| !listed(name));
+    let (unseen, gone) = unlisted.partition(|name| new.get(&draft.server, name).is_some());
     let hash = stored.and_then(|stored| stored.get("inputHash")?.as_str());
     AnnotationChanges {
         tools: tools.collect(),
-        gone: gone.map(str::to_owned).collect(),
+        unseen,
+        gone,
         unchanged: hash.filter(|hash| hash.starts_with("sha256:")).map(|hash| hash == draft.input_hash),
     }
 }

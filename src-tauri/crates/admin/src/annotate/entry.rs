@@ -17,6 +17,8 @@ pub struct Draft {
     pub input_hash: String,
     /// Its tools, in its own order.
     pub tools: Vec<DraftTool>,
+    /// Annotations of tools that it does not list this time, as they are written; they are kept.
+    pub(super) unseen: Vec<Value>,
 }
 
 /// The annotation proposed for one tool.
@@ -46,13 +48,19 @@ impl Draft {
             });
             DraftTool { listed, proposal }
         });
-        Self { server: server.to_owned(), input_hash, tools: tools.collect() }
+        Self { server: server.to_owned(), input_hash, tools: tools.collect(), unseen: Vec::new() }
+    }
+
+    /// Drops the annotations of tools that the server does not list this time.
+    pub fn drop_unseen(&mut self) {
+        self.unseen.clear();
     }
 
     /// As the annotations file has it. Tools that are left out are not in it.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let tools: Vec<Value> = self.tools.iter().filter_map(|tool| tool.to_json(&self.server)).collect();
+        let listed = self.tools.iter().filter_map(|tool| tool.to_json(&self.server));
+        let tools: Vec<Value> = listed.chain(self.unseen.iter().cloned()).collect();
         json!({ "inputHash": self.input_hash, "tools": tools })
     }
 }

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
 
 /// The number of lines that are no messages that are passed over.
 const NOISE: usize = 100;
@@ -31,6 +32,8 @@ pub(super) struct Conversation {
     next: u64,
     heard: u64,
     noise: usize,
+    /// It said that its tools have changed.
+    changed: bool,
     /// The first line that was no message.
     odd: Option<String>,
 }
@@ -46,6 +49,7 @@ impl Conversation {
             next: 0,
             heard: 0,
             noise: 0,
+            changed: false,
             odd: None,
         }
     }
@@ -71,9 +75,31 @@ impl Conversation {
                         }),
                     };
                 }
-                Some(Incoming::Request { id, method, .. }) => self.serve(&id, &method).await?,
-                Some(Incoming::Response { .. } | Incoming::Notification { .. }) | None => {}
+                other => self.take(other).await?,
             }
+        }
+    }
+
+    /// Hears it out until it says that its tools have changed; `false` if it does not within this time.
+    pub(super) async fn changes(&mut self, within: Duration) -> Result<bool, ServerFault> {
+        let deadline = Instant::now() + within;
+        while !self.changed {
+            let Ok(heard) = timeout_at(deadline, self.hear("tools/list")).await else { return Ok(false) };
+            self.take(heard?).await?;
+        }
+        self.changed = false;
+        Ok(true)
+    }
+
+    /// Takes what is no answer to us.
+    async fn take(&mut self, message: Option<Incoming>) -> Result<(), ServerFault> {
+        match message {
+            Some(Incoming::Request { id, method, .. }) => self.serve(&id, &method).await,
+            Some(Incoming::Notification { method, .. }) => {
+                self.changed |= method == "notifications/tools/list_changed";
+                Ok(())
+            }
+            Some(Incoming::Response { .. }) | None => Ok(()),
         }
     }
 
@@ -131,13 +157,14 @@ impl Conversation {
         Err(ServerFault::Noise(text()))
     }
 
-    /// Answers the server's own requests: `ping` and `roots/list`.
+    /// Answers the server's own requests. Nobody is there to be asked, and no model.
     async fn serve(&mut self, id: &Id, method: &str) -> Result<(), ServerFault> {
         let line = match (method, &self.root) {
             ("ping", _) => result_line(id, &json!({})),
             ("roots/list", Some(root)) => {
                 result_line(id, &json!({ "roots": [{ "uri": root, "name": "sandbox" }] }))
             }
+            ("elicitation/create", _) => result_line(id, &json!({ "action": "decline" })),
             _ => error_line(Some(id), ErrorCode::METHOD_NOT_FOUND.0, "nobody is there to answer"),
         };
         self.write(&line).await

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
+use std::time::Duration;
 
 /// The longest name, in characters.
 const NAME: usize = 128;
@@ -48,15 +49,48 @@ struct Page {
     next_cursor: Option<String>,
 }
 
-/// Greets a server and lists its tools.
+/// The time in which a server that announces changes of its tools may say that there are others: some add those that need a
+/// capability of the client's a moment after the greeting.
+const SETTLED: Duration = Duration::from_secs(1);
+
+/// The most times that a list is asked for anew.
+const MOST_LISTS: usize = 10;
+
+/// Greets a server, with everything that a client can be capable of, and lists its tools.
 pub(super) async fn list(conversation: &mut Conversation) -> Result<Vec<ListedTool>, ServerFault> {
+    let of_tasks = json!({ "sampling": { "createMessage": {} }, "elicitation": { "create": {} } });
     let greeting = json!({
         "protocolVersion": ProtocolVersion::V_2025_06_18.as_str(),
-        "capabilities": { "roots": { "listChanged": true } },
+        "capabilities": {
+            "roots": { "listChanged": true },
+            "sampling": {},
+            "elicitation": { "form": {}, "url": {} },
+            "tasks": { "list": {}, "cancel": {}, "requests": of_tasks },
+        },
         "clientInfo": { "name": "ironcurtain", "version": env!("CARGO_PKG_VERSION") },
     });
-    conversation.ask("initialize", &greeting).await?;
+    let greeted = conversation.ask("initialize", &greeting).await?;
     conversation.tell("notifications/initialized").await?;
+    let mut tools = pages(conversation).await?;
+    if announces_changes(&greeted) {
+        for _ in 0..MOST_LISTS {
+            if !conversation.changes(SETTLED).await? {
+                break;
+            }
+            tools = pages(conversation).await?;
+        }
+    }
+    check(&tools).map(|()| tools)
+}
+
+/// Returns `true` if a server says that it tells when its tools change.
+fn announces_changes(greeted: &RawValue) -> bool {
+    let greeted: Value = serde_json::from_str(greeted.get()).unwrap_or_default();
+    greeted.pointer("/capabilities/tools/listChanged") == Some(&Value::Bool(true))
+}
+
+/// All pages of the list.
+async fn pages(conversation: &mut Conversation) -> Result<Vec<ListedTool>, ServerFault> {
     let mut tools = Vec::new();
     let mut cursor = None;
     for _ in 0..MOST_PAGES {
@@ -68,7 +102,7 @@ pub(super) async fn list(conversation: &mut Conversation) -> Result<Vec<ListedTo
         }
         cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
         if cursor.is_none() {
-            return check(&tools).map(|()| tools);
+            return Ok(tools);
         }
     }
     Err(ServerFault::ManyPages)

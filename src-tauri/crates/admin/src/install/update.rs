@@ -186,9 +186,10 @@ async fn tools(
         allow_root: installer.allow_root,
         patience: installer.patience,
     };
-    let listed = inspect_server(&inspection, server).await;
+    let servers = Servers::load(&installer.home)?;
+    let look = inspect_server(&inspection, &servers, server).await;
     let bad = |e| InstallError::Inspect { version: version.to_owned(), problem: Box::new(e) };
-    listed.map_err(bad)
+    look.and_then(|look| look.listed).map_err(bad)
 }
 
 fn changes(before: &[ListedTool], after: &[ListedTool]) -> Vec<ToolChange> {

@@ -17,8 +17,11 @@ pub fn text(draft: &Draft, changes: &AnnotationChanges) -> Sheet {
     for tool in &draft.tools {
         tool_text(&mut out, tool, changes.of(&tool.listed.name));
     }
+    for name in &changes.unseen {
+        out.line(format_args!("{name}: not listed by the server this time; its annotation is kept"));
+    }
     for name in &changes.gone {
-        out.line(format_args!("{name}: not listed by the server any more; its annotation goes"));
+        out.line(format_args!("{name}: not listed by the server this time; its annotation goes"));
     }
     let sure_as = |confidence: Confidence| {
         draft.tools.iter().flat_map(arguments).filter(|a| a.confidence == confidence).count()
@@ -102,6 +105,7 @@ pub fn json(file: &AnnotationsFile, draft: &Draft, changes: &AnnotationChanges) 
         "server": draft.server,
         "file": file.path().display().to_string(),
         "tools": tools.collect::<Vec<_>>(),
+        "unseen": changes.unseen,
         "gone": changes.gone,
         "unchanged": changes.unchanged,
         "annotations": draft.to_json(),

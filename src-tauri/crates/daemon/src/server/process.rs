@@ -1,38 +1,34 @@
 //! Starting a server's process: in a sandbox of ours, in one that `srt` makes, or plain.
 
+mod alone;
 mod native;
 mod plain;
 mod remote;
 mod srt;
 
+pub use alone::{LoneProcess, ServersBeside, start_alone};
 pub use remote::RemoteHold;
 
 use super::control::{CLEANING, SupervisorControl};
 use super::start_error::ServerStartError;
 use crate::autostart::{Autostart, WatchedServer};
-use crate::config::{FileView, Server, Servers};
+use crate::config::{FileView, Server};
 use crate::containment::{
     Profile, RefusesProgram, ServerPrograms, Surroundings, find_program, named_program,
 };
-use crate::grants::{GrantTable, StandingGrant};
-use crate::home::Home;
 use crate::mounts::Need;
-use crate::network::{ServerNetwork, Serving, dialer_off_record};
+use crate::network::{ServesNetwork, Serving};
 use crate::packages::{FolderLock, PackageError};
-use crate::reload::Writable;
 use crate::secrets;
-use crate::wire::{Allowance, Input, Memory, Output};
+use crate::wire::{Allowance, Input, Output};
 use ironcurtain_egress::Dialer;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{BoundChild, KillHandle, Mount, MountAccess};
 use remote::RemoteStart;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tokio_util::task::task_tracker::TaskTrackerToken;
-
-/// The memory for a remote server that belongs to no session, in MiB.
-const ALONE_MIB: u32 = 64;
 
 /// The containment that a server runs in.
 #[derive(Debug, Clone)]
@@ -98,11 +94,13 @@ pub(super) struct Start<'a> {
     pub(super) refuses_program: &'a RefusesProgram,
     pub(super) around: &'a Surroundings,
     /// The network that it reaches; nothing when it reaches none.
-    pub(super) network: Option<&'a ServerNetwork>,
+    pub(super) network: Option<&'a dyn ServesNetwork>,
     /// Everything it is to see beside the session sandbox.
     pub(super) needs: &'a [Need],
     /// Who watches its sandbox for files that run later; nobody where all that it can write to goes with it.
     pub(super) watch: Option<Watch<'a>>,
+    /// The paths that are closed in folders that nobody of ours watches.
+    pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
     /// The way to it, where it runs elsewhere.
     pub(super) way: Option<RemoteWay>,
 }
@@ -230,44 +228,6 @@ impl Drop for Killer {
         // The control conversation ends with this, and the supervisor by that.
         self.0.clone().kill_after(CLEANING);
     }
-}
-
-/// The servers beside one that is started alone, and what outlives their sessions: they may run meanwhile.
-#[derive(Debug, Clone)]
-pub struct ServersBeside {
-    /// The configured servers.
-    pub servers: Servers,
-    /// The standing grants.
-    pub grants: Vec<StandingGrant>,
-}
-
-/// Starts a server that belongs to no session: without network, without anything granted, and watched by nobody. A program
-/// that a server beside it may write is refused.
-///
-/// # Errors
-/// [`ServerStartError`].
-pub async fn start_alone(
-    containment: &Containment,
-    server: &Server,
-    programs: &ServerPrograms,
-    around: &Surroundings,
-    (home, beside): (&Home, ServersBeside),
-) -> Result<Process, ServerStartError> {
-    let grants = GrantTable::of(beside.grants);
-    let (home, around_it, name) = (home.clone(), around.clone(), server.name.clone());
-    let refuses_program = move |program: &Path| {
-        let writable = Writable::by(&home, &around_it.home, &beside.servers, &grants);
-        writable.refuse_program(program, &name, &around_it.protected)
-    };
-    let refuses_program = &refuses_program;
-    let way = server.remote.as_ref().map(|remote| RemoteWay {
-        dialer: dialer_off_record(&server.name, remote.rules().unwrap_or_default()),
-        memory: Memory::new(ALONE_MIB, ALONE_MIB).allowance(1),
-        waited_for: None,
-    });
-    let start_it =
-        Start { server, programs, refuses_program, around, network: None, needs: &[], watch: None, way };
-    start(containment, start_it).await
 }
 
 /// Starts the server, from its package where its entry names a package runner.

@@ -51,7 +51,7 @@ impl Session {
             return false;
         }
         let snapshot = self.services.snapshot();
-        let none = serde_json::Map::new();
+        let none = Map::new();
         let mut tools = snapshot.annotations.tools(&self.config.name);
         tools.any(|(_, tool)| {
             tool.roles(&none).any(|(_, roles)| roles.iter().any(|role| role.access().is_some()))

@@ -5,10 +5,12 @@ use super::stderr_tail::StderrTail;
 use super::{Actor, DownReason, STEADY, ServerState};
 use crate::autostart::WatchedServer;
 use crate::mounts::{Need, united};
+use crate::network::ServesNetwork;
 use crate::server::connection::{ConnectionOptions, ServerConnection};
 use crate::server::mounted::Mounted;
 use crate::server::process::{self, Process, ProcessHold, RemoteWay, Start, Watch};
 use crate::server::start_error::ServerStartError;
+use std::collections::BTreeMap;
 use tokio::time::Instant;
 
 impl Actor {
@@ -42,7 +44,7 @@ impl Actor {
             o.metrics.restarted();
         }
         let containment = o.containment.as_ref().map_err(Clone::clone)?;
-        let network = o.network.as_deref();
+        let network = o.network.as_deref().map(|network| -> &dyn ServesNetwork { network });
         let watched = WatchedServer { session: &o.session, server: &o.server.name, before };
         let watch = Some(Watch { autostart: &o.autostart, watched, named: &self.named });
         let start = Start {
@@ -53,11 +55,12 @@ impl Actor {
             network,
             needs,
             watch,
-            way: network.map(|network| RemoteWay {
+            way: o.network.as_deref().map(|network| RemoteWay {
                 dialer: network.dialer(),
                 memory: o.memory.clone(),
                 waited_for: Some(o.waited_for.clone()),
             }),
+            closed: BTreeMap::new(),
         };
         process::start(containment, start).await
     }

@@ -65,7 +65,7 @@ async fn closed(
     start: &Start<'_>,
 ) -> Result<BTreeMap<CanonicalPath, Vec<String>>, ServerStartError> {
     let mut closed = BTreeMap::new();
-    let Some(look) = look else { return Ok(closed) };
+    let Some(look) = look else { return Ok(start.closed.clone()) };
     let granted = start.needs.iter().filter(|need| need.writable).map(|need| need.path.clone());
     for root in start.around.writable(profile, view).into_iter().chain(granted) {
         let paths = look.open(root.as_str()).await?;

@@ -1,0 +1,149 @@
+//! Things that a server reached for while it was looked at, and did not get.
+//!
+//! - Hosts are those that it called and that its entry does not open. Files are those that it complained about in the words
+//!   of an operating system: a guess, made for a person to look at, that opens nothing by itself.
+
+use ironcurtain_daemon::consent::visible;
+use ironcurtain_daemon::network::{ServesNetwork, Serving};
+use ironcurtain_egress::{
+    BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostRules, Proxy, ProxyLimits, Record,
+    RecordError, SystemResolver,
+};
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+/// The most things of each kind that are told.
+const MOST: usize = 20;
+
+/// Words with which programs say that they could not have a file.
+const REFUSALS: [&str; 9] = [
+    "EROFS",
+    "EACCES",
+    "EPERM",
+    "ENOENT",
+    "Read-only file system",
+    "Permission denied",
+    "No such file or directory",
+    "read-only file system",
+    "permission denied",
+];
+
+/// Things that a server wanted and did not get.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wants {
+    /// Hosts with their ports.
+    pub hosts: BTreeSet<String>,
+    /// Files and folders.
+    pub files: BTreeSet<String>,
+    /// Files that it left where other programs run them, a sentence each.
+    pub left: Vec<String>,
+}
+
+impl Wants {
+    /// Returns `true` if there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty() && self.files.is_empty() && self.left.is_empty()
+    }
+
+    /// In words, a sentence each.
+    #[must_use]
+    pub fn in_words(&self, home: &Path) -> Vec<String> {
+        let home = home.to_str().unwrap_or_default();
+        let short = |path: &String| match path.strip_prefix(home).filter(|rest| rest.starts_with('/')) {
+            Some(rest) if !home.is_empty() => format!("~{rest}"),
+            _ => path.clone(),
+        };
+        let hosts = self.hosts.iter().map(|host| format!("it wants to reach `{}`", visible::line(host)));
+        let files = self
+            .files
+            .iter()
+            .map(|file| format!("it wants the file or folder `{}`", visible::path(&short(file))));
+        hosts.chain(files).chain(self.left.iter().map(|left| visible::line(left))).collect()
+    }
+}
+
+/// The files that a program complains about.
+pub(super) fn files(said: &str) -> BTreeSet<String> {
+    let refused = said.lines().filter(|line| REFUSALS.iter().any(|words| line.contains(words)));
+    refused
+        .flat_map(|line| line.split(['\'', '"', '`']))
+        .filter(|word| is_file(word))
+        .take(MOST)
+        .map(str::to_owned)
+        .collect()
+}
+
+fn is_file(word: &str) -> bool {
+    word.len() > 1 && word.len() < 1000 && word.starts_with('/') && !word.contains(['\n', '\0'])
+}
+
+/// The network of a server that is looked at: what its entry opens, and a list of what it called besides.
+pub(super) struct TrialNetwork {
+    server: String,
+    rules: watch::Receiver<Arc<HostRules>>,
+    _keep: watch::Sender<Arc<HostRules>>,
+    refused: Arc<RefusedHosts>,
+}
+
+impl TrialNetwork {
+    pub(super) fn new(server: &str, rules: HostRules) -> Self {
+        let (keep, rules) = watch::channel(Arc::new(rules));
+        Self { server: server.to_owned(), rules, _keep: keep, refused: Arc::default() }
+    }
+
+    /// The hosts that were called and are not open.
+    pub(super) fn refused(&self) -> BTreeSet<String> {
+        self.refused.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl ServesNetwork for TrialNetwork {
+    fn serve(&self, listener: TcpListener) -> Serving {
+        let proxy = Proxy {
+            server: self.server.clone(),
+            rules: self.rules.clone(),
+            ask: None,
+            record: self.refused.clone(),
+            resolve: Arc::new(SystemResolver),
+            limits: ProxyLimits::default(),
+            connections: Connections::default(),
+        };
+        Serving::by(listener, proxy)
+    }
+}
+
+#[derive(Default)]
+struct RefusedHosts(Mutex<BTreeSet<String>>);
+
+impl Record for RefusedHosts {
+    fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>> {
+        if matches!(event.verdict, ConnectionVerdict::Refused { .. }) {
+            let mut refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if refused.len() < MOST {
+                refused.insert(format!("{}:{}", event.host, event.port));
+            }
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_those_that_a_program_says_it_could_not_have() {
+        let said = "listening\nError: EROFS: read-only file system, mkdir '/home/u/.cache/x'\n\
+            PermissionError: [Errno 13] Permission denied: '/var/y'\nread \"/etc/hosts\"\nENOENT: 'relative'";
+        let wants = Wants { files: files(said), ..Wants::default() };
+        let words = ["it wants the file or folder `/var/y`", "it wants the file or folder `~/.cache/x`"];
+        let mut told = wants.in_words(Path::new("/home/u"));
+        told.sort();
+        assert_eq!(told, words);
+        assert!(Wants { files: files("all is well at '/home/u'"), ..Wants::default() }.is_empty());
+    }
+}

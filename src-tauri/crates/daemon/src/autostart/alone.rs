@@ -1,0 +1,76 @@
+//! The watch over one sandbox that belongs to no session: a watcher of its own, on a thread that ends with it.
+//!
+//! - Nobody is asked about what is found, and nothing of it is kept in a record: whoever began the watch is told in words.
+
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_sandbox::autostart::{AutostartRules, Finding, Watcher};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The time between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A watch over one sandbox. Dropped without [`LoneWatch::finish`], it looks a last time all the same.
+#[derive(Debug)]
+pub struct LoneWatch {
+    stop: Sender<()>,
+    found: JoinHandle<Vec<Finding>>,
+}
+
+impl LoneWatch {
+    /// Begins a watch of these folders, before they are writable. With it come the paths that are to be closed in each.
+    ///
+    /// # Errors
+    /// The machine has no watcher to give, or a folder cannot be looked through.
+    pub(crate) fn begin(
+        state: &Path,
+        name: &str,
+        rules: AutostartRules,
+        roots: &[CanonicalPath],
+    ) -> io::Result<(Self, BTreeMap<CanonicalPath, Vec<String>>)> {
+        let mut watcher = Watcher::new(state)?;
+        watcher.begin(name, rules)?;
+        let mut closed = BTreeMap::new();
+        for root in roots {
+            closed.insert(root.clone(), watcher.open(name, root.as_str())?);
+        }
+        let (stop, stopped) = channel();
+        let name = name.to_owned();
+        let look = move || {
+            let mut found = Vec::new();
+            while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                found.extend(watcher.read().into_iter().map(|(_, finding)| finding));
+            }
+            let (last, journal) = watcher.finish(&name);
+            found.extend(last);
+            journal.into_iter().for_each(|journal| journal.forget());
+            found
+        };
+        let found = std::thread::Builder::new().name("autostart".to_owned()).spawn(look)?;
+        Ok((Self { stop, found }, closed))
+    }
+
+    /// Looks for the last time, when nothing runs in the sandbox any more. The findings, a sentence each.
+    #[must_use]
+    pub fn finish(self) -> Vec<String> {
+        let Self { stop, found } = self;
+        drop(stop);
+        let found = found.join().unwrap_or_default();
+        found.iter().map(in_words).collect()
+    }
+}
+
+fn in_words(finding: &Finding) -> String {
+    match finding {
+        Finding::Quarantined { path, moved_to, .. } => {
+            format!("it made `{path}`, which other programs run; that is at `{moved_to}` now")
+        }
+        Finding::Restored { path, .. } => format!("it changed `{path}`, which was put back"),
+        Finding::Left { path, .. } => format!("it left `{path}`, which other programs may run"),
+        Finding::Unfinished { reason } => format!("not all of it could be looked at: {reason}"),
+    }
+}
