@@ -324,7 +324,7 @@ fn descriptions_are_shown_with_what_hides_in_them() {
     assert!(shown.starts_with("read_it - Reads\\u{202e} it\\u{1b}[2J\n"), "{shown}");
 }
 
-fn tool(name: &str, arguments: &[&str]) -> Value {
+pub fn tool(name: &str, arguments: &[&str]) -> Value {
     let properties: serde_json::Map<String, Value> =
         arguments.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" }))).collect();
     json!({ "name": name.replace("\\u202e", "\u{202e}").replace("\\u001b", "\u{1b}"),
@@ -332,13 +332,13 @@ fn tool(name: &str, arguments: &[&str]) -> Value {
 }
 
 /// A server that lists these tools, as a Python program.
-fn listing(tools: &Value) -> String {
+pub fn listing(tools: &Value) -> String {
     // Strings, lists and objects are written the same in both languages.
     served(&format!("{{'tools': {tools}}}"), "")
 }
 
 /// A server that answers `tools/list` with a Python expression, after running a statement for each message.
-fn served(list: &str, first: &str) -> String {
+pub fn served(list: &str, first: &str) -> String {
     format!(
         "import json, sys\nfor line in sys.stdin:\n    m = json.loads(line)\n    {first}\n    if 'id' not in m: continue\n    r = {list} if m['method'] == 'tools/list' else {{'protocolVersion': '2025-06-18', 'capabilities': {{}}, 'serverInfo': {{'name': 's', 'version': '1'}}}}\n    print(json.dumps({{'jsonrpc': '2.0', 'id': m['id'], 'result': r}}), flush=True)\n",
         first = if first.is_empty() { "pass" } else { first },

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod adding;
 mod annotating;
 mod answers;
 mod behind;

@@ -3,7 +3,7 @@
 //! Judged by what arrives on the other side and by what is on record.
 
 mod asking;
-mod ground;
+pub mod ground;
 mod real;
 mod way_out;
 

@@ -5,6 +5,8 @@
 mod everything;
 mod git;
 mod memory;
+mod playwright;
+mod sqlite;
 mod thinking;
 mod time;
 mod tools;
@@ -33,13 +35,32 @@ fn add_from(home: &Home, id: &str, catalog: &Catalog) {
     let known = catalog.find(id).unwrap();
     let from = match &known.source {
         Source::Npm { .. } => Some(installed("npm")),
-        Source::Pypi { .. } => Some(installed("pypi")),
+        Source::Pypi { package, .. } => Some(installed(python(package))),
         Source::Own { .. } | Source::Elsewhere { .. } => None,
     };
-    let settings = BTreeMap::new();
+    let person = &home.person;
+    let settings = known.settings.keys().map(|name| {
+        let value = match name.as_str() {
+            "browser" => "/usr/bin/chromium-headless-shell".into(),
+            folder => {
+                std::fs::create_dir_all(person.join(folder)).unwrap();
+                person.join(folder).display().to_string()
+            }
+        };
+        (name.clone(), value)
+    });
+    let settings: BTreeMap<_, _> = settings.collect();
     // The filesystem server is there from the start.
     let adding = AddRequest { known, name: id, from: from.as_deref(), settings: &settings, replace: true };
     add(home, adding).unwrap();
+}
+
+/// The folder of `target` with the Python packages that a server needs.
+fn python(package: &str) -> &'static str {
+    match package {
+        "mcp-server-sqlite" | "arxiv-mcp-server" => "pypi-mcp1",
+        _ => "pypi",
+    }
 }
 
 /// Calls a tool, which the person allows once.

@@ -22,13 +22,13 @@ const HOSTS: &str = "\
 10.9.9.9 sly.example.test
 ";
 
-pub(super) struct Ground {
+pub struct Ground {
     dir: tempfile::TempDir,
     _outside: Outside,
 }
 
 /// Runs `body` in a network of its own. `test` is the whole name of the test that calls this.
-pub(super) fn inside(test: &str, body: impl FnOnce(&Ground)) {
+pub fn inside(test: &str, body: impl FnOnce(&Ground)) {
     if !is_inside() {
         return run_inside(test, &["--net", "--mount"]);
     }
@@ -49,7 +49,7 @@ impl Ground {
     }
 
     /// Every connection that came: address and port.
-    pub(super) fn reached(&self) -> Vec<String> {
+    pub fn reached(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
     }

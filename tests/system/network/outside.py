@@ -15,6 +15,8 @@ class Pages(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         found = self.path.startswith("/hello")
         page = b"<html><body><p>hello from outside</p></body></html>" if found else b"nothing here"
+        if self.path.startswith("/page"):
+            found, page = True, b"<html><head><title>A page outside</title></head><body><p>hello</p></body></html>"
         self.send_response(200 if found else 404)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(page)))

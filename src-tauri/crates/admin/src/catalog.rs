@@ -1,4 +1,4 @@
-//! KnownServer servers: what each is, where it comes from, an entry of `mcp-servers.json` that lets it do its work and no
+//! Known servers: what each is, where it comes from, an entry of `mcp-servers.json` that lets it do its work and no
 //! more, and what its tools mean. Shipped inside of the program.
 //!
 //! - Plain data and pure functions: nothing is looked up or installed here, and only `add` writes.
@@ -6,9 +6,11 @@
 //! - What is filled in for a person is what is tested against the real servers.
 
 mod add;
+mod addition;
 mod fill;
 
-pub use add::{AddError, AddRequest, AddedServer, add};
+pub use add::{AddError, AddRequest, AddedServer, add, add_server, candidates};
+pub use addition::{Addition, AdditionError};
 pub use fill::EntryValues;
 
 use ironcurtain_daemon::config::SandboxSettings;
@@ -30,6 +32,14 @@ const SHIPPED: &[(&str, &str)] = &[
     ("brave-search", include_str!("../catalog/brave-search.json")),
     ("slack", include_str!("../catalog/slack.json")),
     ("sqlite", include_str!("../catalog/sqlite.json")),
+    ("playwright", include_str!("../catalog/playwright.json")),
+    ("context7", include_str!("../catalog/context7.json")),
+    ("notion", include_str!("../catalog/notion.json")),
+    ("desktop-commander", include_str!("../catalog/desktop-commander.json")),
+    ("obsidian", include_str!("../catalog/obsidian.json")),
+    ("markitdown", include_str!("../catalog/markitdown.json")),
+    ("arxiv", include_str!("../catalog/arxiv.json")),
+    ("duckduckgo", include_str!("../catalog/duckduckgo.json")),
 ];
 
 /// Why a known server cannot be had as asked.
@@ -160,8 +170,15 @@ pub enum Source {
         package: String,
         /// The version that was looked at.
         version: String,
-        /// The module that is run.
-        module: String,
+        /// The module that is run where it lies in a folder.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        module: Option<String>,
+        /// The script that is run there, of a package without such a module.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        script: Option<String>,
+        /// Packages that it needs in versions that it does not name.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        with: Vec<String>,
     },
     /// From its makers.
     Elsewhere {

@@ -115,10 +115,20 @@ pub struct Look {
 /// # Errors
 /// [`InspectError`], when it cannot be started. The server is killed in any case.
 pub async fn inspect(inspection: &Inspection, name: &str) -> Result<Look, InspectError> {
+    inspect_among(inspection, &Servers::load(&inspection.home)?, name).await
+}
+
+/// The same for a server among these, which may not be written down yet.
+///
+/// # Errors
+/// As [`inspect`].
+pub async fn inspect_among(
+    inspection: &Inspection,
+    servers: &Servers,
+    name: &str,
+) -> Result<Look, InspectError> {
     inspection.home.prepare()?;
-    let servers = Servers::load(&inspection.home)?;
-    let server = named_server(&servers, name)?;
-    inspect_server(inspection, &servers, server).await
+    inspect_server(inspection, servers, named_server(servers, name)?).await
 }
 
 /// Starts a server by this entry, beside others that may run meanwhile, and lists its tools.

@@ -20,7 +20,7 @@ mod store;
 mod update;
 
 pub use build_error::BuildError;
-pub use fetch::{Installed, install};
+pub use fetch::{Installed, install, install_among, is_packaged, sweep};
 pub use update::{ToolChange, Update, Updated, look_for_update};
 
 use crate::inspect::InspectError;

@@ -24,7 +24,7 @@ pub enum ServersAction {
     List,
     /// Show the servers that IronCurtain knows, each with a sandbox that fits it.
     Catalog,
-    /// Add a known server.
+    /// Add a server: install it, start it in its sandbox, show what it has and wants, and write that down after a yes.
     Add(known::AddOptions),
     /// Install the package of a server that is started by `npx` or `uvx`, so that it needs no network to start.
     Install(install::InstallOptions),

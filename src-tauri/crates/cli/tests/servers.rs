@@ -39,16 +39,16 @@ fn a_known_server_is_found_added_listed_and_not_replaced_without_a_word() {
     assert_eq!(known["source"]["registry"], json!("npm"));
     assert!(home.text(&["catalog"]).1.contains("memory (Memory)\n  Remembers facts"));
 
-    let (done, said) = home.text(&["add", "memory", "--name", "notes"]);
+    let (done, said) = home.text(&["add", "memory", "--later", "--name", "notes"]);
     assert!(done && said.contains("`ironcurtain servers install notes`"), "{said}");
     let listed = home.json(&["list"]);
     let names: Vec<_> = listed["servers"].as_array().unwrap().iter().map(|server| &server["name"]).collect();
     assert_eq!(names, ["filesystem", "notes"]);
     assert_eq!(listed["servers"][1]["annotatedTools"], json!(9));
 
-    let (done, said) = home.text(&["add", "memory", "--name", "notes"]);
+    let (done, said) = home.text(&["add", "memory", "--later", "--name", "notes"]);
     assert!(!done && said.contains("has `notes` already; `--replace` replaces it"), "{said}");
-    assert!(home.text(&["add", "memory", "--name", "notes", "--replace"]).0);
+    assert!(home.text(&["add", "memory", "--later", "--name", "notes", "--replace"]).0);
 }
 
 #[test]
@@ -58,8 +58,15 @@ fn what_is_not_there_is_named() {
     assert!(!done && said.contains("the catalog has no `no-such`; it has `filesystem`"), "{said}");
     let (done, said) = home.text(&["add", "sqlite"]);
     assert!(!done && said.contains("`sqlite` needs `--set folder=...`"), "{said}");
-    let (done, said) = home.text(&["add", "sqlite", "--set", "folder=/srv/db"]);
-    assert!(done && said.contains("`ironcurtain servers annotate sqlite`"), "{said}");
+    let (done, said) = home.text(&["add", "sqlite", "--later", "--set", "folder=/srv/db"]);
+    assert!(done && said.contains("`ironcurtain servers install sqlite`"), "{said}");
+    let (done, said) = home.text(&["add", "github", "--later"]);
+    assert!(
+        done && said.contains("each call is asked about: `ironcurtain servers annotate github`"),
+        "{said}"
+    );
+    let (done, said) = home.text(&["add", "time"]);
+    assert!(!done && said.contains("nothing was added: there is no terminal to ask at"), "{said}");
     let (done, said) = home.text(&["add", "time", "--from", "/no/such/folder"]);
     assert!(!done && said.contains("`/no/such/folder` cannot be used"), "{said}");
 }

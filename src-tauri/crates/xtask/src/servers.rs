@@ -19,9 +19,16 @@ struct Pinned {
     install: fn() -> Command,
 }
 
-const PINNED: [Pinned; 2] = [
+const PINNED: [Pinned; 3] = [
     Pinned { pins: "package-lock.json", beside: &["package.json", ".npmrc"], to: "npm", install: npm },
-    Pinned { pins: "requirements.txt", beside: &[], to: "pypi", install: pip },
+    Pinned { pins: "requirements.txt", beside: &[], to: "pypi", install: || pip("requirements.txt", "pypi") },
+    // Servers that were written for the first version of the library `mcp`.
+    Pinned {
+        pins: "requirements-mcp1.txt",
+        beside: &[],
+        to: "pypi-mcp1",
+        install: || pip("requirements-mcp1.txt", "pypi-mcp1"),
+    },
 ];
 
 fn npm() -> Command {
@@ -31,17 +38,11 @@ fn npm() -> Command {
 }
 
 /// For the system's own Python, which is the one that a sandbox shows.
-fn pip() -> Command {
+fn pip(pins: &str, to: &str) -> Command {
     let mut pip = command("/usr/bin/python3");
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--upgrade"]);
-    pip.args([
-        "--root-user-action",
-        "ignore",
-        "--target",
-        "target/pypi",
-        "--requirement",
-        "tests/requirements.txt",
-    ]);
+    pip.args(["--root-user-action", "ignore", "--target", &format!("target/{to}")]);
+    pip.args(["--requirement", &format!("tests/{pins}")]);
     pip
 }
 

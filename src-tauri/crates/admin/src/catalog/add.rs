@@ -3,7 +3,7 @@
 //! - What is there stays; what would be replaced is refused, unless the person says so.
 //! - Both files are read the strict way before anything is written, as they are and as they will be.
 
-use super::{CatalogError, EntryValues, KnownServer};
+use super::{Addition, CatalogError, KnownServer};
 use crate::json_edit::{self, JsonEditError};
 use ironcurtain_daemon::atomic_file;
 use ironcurtain_daemon::config::{ConfigError, Servers, read};
@@ -86,14 +86,21 @@ pub enum AddError {
 /// # Errors
 /// [`AddError`]. Where a file is refused, neither is changed.
 pub fn add(home: &Home, adding: AddRequest<'_>) -> Result<AddedServer, AddError> {
-    let data = home.server_data(adding.name);
-    let filling = EntryValues { data: &data, from: adding.from, settings: adding.settings };
-    let servers = servers(home, &adding, &adding.known.entry(filling)?)?;
-    let annotations = match adding.known.annotations(adding.name)? {
-        Some(tools) => Some(annotations(home, &adding, &tools)?),
+    let AddRequest { known, name, from, settings, replace } = adding;
+    add_server(home, &Addition::known(home, known, name, from, settings)?, replace)
+}
+
+/// Adds a server: its entry to `mcp-servers.json`, its tools, where they are known, to `tool-annotations.json`.
+///
+/// # Errors
+/// [`AddError`]. Where a file is refused, neither is changed.
+pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<AddedServer, AddError> {
+    let servers = servers(home, adding, replace)?;
+    let annotations = match &adding.annotations {
+        Some(tools) => Some(annotations(home, adding, tools, replace)?),
         None => None,
     };
-    let data = adding.known.keeps_data().then_some(data);
+    let data = adding.data.clone();
     if let Some(data) = &data {
         private_dir(data)?;
     }
@@ -104,6 +111,15 @@ pub fn add(home: &Home, adding: AddRequest<'_>) -> Result<AddedServer, AddError>
     }
     servers.write()?;
     Ok(AddedServer { servers: servers.file, annotations: annotations.map(|change| change.file), data })
+}
+
+/// The servers there would be with one more; nothing is written.
+///
+/// # Errors
+/// [`AddError`], as [`add_server`] would give.
+pub fn candidates(home: &Home, adding: &Addition, replace: bool) -> Result<Servers, AddError> {
+    let change = servers(home, adding, replace)?;
+    Ok(Servers::parse(&change.text, &change.file, &home.person)?)
 }
 
 /// A file as it will be.
@@ -126,30 +142,30 @@ impl Change {
     }
 }
 
-fn servers(home: &Home, adding: &AddRequest<'_>, entry: &Value) -> Result<Change, AddError> {
+fn servers(home: &Home, adding: &Addition, replace: bool) -> Result<Change, AddError> {
     let file = home.config.join("mcp-servers.json");
     let old = read(&file)?.unwrap_or_else(|| Servers::DEFAULT.to_owned());
-    let there = Servers::parse(&old, &file, &home.person)?.find(Some(adding.name)).is_some();
-    if there && !adding.replace {
-        return Err(AddError::There { file, name: adding.name.to_owned() });
+    let there = Servers::parse(&old, &file, &home.person)?.find(Some(&adding.name)).is_some();
+    if there && !replace {
+        return Err(AddError::There { file, name: adding.name.clone() });
     }
-    let change = Change::new(file, &old, &[adding.name], entry)?;
+    let change = Change::new(file, &old, &[&adding.name], &adding.entry)?;
     Servers::parse(&change.text, &change.file, &home.person)?;
     Ok(change)
 }
 
-fn annotations(home: &Home, adding: &AddRequest<'_>, tools: &Value) -> Result<Change, AddError> {
+fn annotations(home: &Home, adding: &Addition, tools: &Value, replace: bool) -> Result<Change, AddError> {
     let file = home.policy().join("tool-annotations.json");
     let shown = file.display().to_string();
     let old = read(&file)?.unwrap_or_else(|| defaults::ANNOTATIONS_JSON.to_owned());
     let known = Annotations::from_json(&old, &shown)?;
-    let wanted = json!({ "schemaVersion": 1, "servers": { adding.name: tools } }).to_string();
+    let wanted = json!({ "schemaVersion": 1, "servers": { &adding.name: tools } }).to_string();
     let wanted = Annotations::from_json(&wanted, &shown)?;
-    let there = known.tools(adding.name).next().is_some();
-    if there && !adding.replace && !known.tools(adding.name).eq(wanted.tools(adding.name)) {
-        return Err(AddError::There { file, name: adding.name.to_owned() });
+    let there = known.tools(&adding.name).next().is_some();
+    if there && !replace && !known.tools(&adding.name).eq(wanted.tools(&adding.name)) {
+        return Err(AddError::There { file, name: adding.name.clone() });
     }
-    let change = Change::new(file, &old, &["servers", adding.name], tools)?;
+    let change = Change::new(file, &old, &["servers", &adding.name], tools)?;
     Annotations::from_json(&change.text, &shown)?;
     Ok(change)
 }

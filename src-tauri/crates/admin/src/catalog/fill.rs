@@ -53,6 +53,10 @@ impl KnownServer {
         if let Some(writes) = &self.entry.file_writes {
             entry.insert("fileWrites".to_owned(), json!(writes));
         }
+        // Of tools that nobody has looked at, the person is asked about each call.
+        if self.annotations("")?.is_none() {
+            entry.insert("unannotated".to_owned(), json!("ask"));
+        }
         let mut entry = Value::Object(entry);
         put(&mut entry, &words);
         Ok(entry)
@@ -95,16 +99,22 @@ impl KnownServer {
             (Source::Npm { package, program, .. }, Some(dir)) => {
                 plain("node", vec![format!("{dir}/node_modules/{package}/{program}")])
             }
-            (Source::Pypi { package, version, .. }, None) => {
-                plain("uvx", vec![format!("{package}=={version}")])
+            (Source::Pypi { package, version, with, .. }, None) => {
+                let with = with.iter().flat_map(|with| ["--with".to_owned(), with.clone()]);
+                plain("uvx", with.chain([format!("{package}=={version}")]).collect())
             }
-            (Source::Pypi { module, .. }, Some(dir)) => Run {
-                env: BTreeMap::from([
+            (Source::Pypi { package, module, script, .. }, Some(dir)) => {
+                let run = match (module, script) {
+                    (_, Some(script)) => vec![format!("{dir}/bin/{script}")],
+                    (Some(module), None) => vec!["-m".into(), module.clone()],
+                    (None, None) => vec!["-m".into(), package.replace('-', "_")],
+                };
+                let env = BTreeMap::from([
                     ("PYTHONPATH".into(), dir.into()),
                     ("PYTHONDONTWRITEBYTECODE".into(), "1".into()),
-                ]),
-                ..plain(PYTHON, vec!["-m".into(), module.clone()])
-            },
+                ]);
+                Run { env, ..plain(PYTHON, run) }
+            }
         })
     }
 }
@@ -186,7 +196,10 @@ mod tests {
         let unset = filled("sqlite", None, &[]).unwrap_err().to_string();
         assert!(unset.starts_with("`sqlite` needs `--set folder=...`"), "{unset}");
         let entry = filled("sqlite", None, &[("folder", "/db")]).unwrap();
-        assert_eq!(entry["args"], json!(["mcp-server-sqlite==2025.4.25", "--db-path", "/db/database.db"]));
+        assert_eq!(
+            entry["args"],
+            json!(["--with", "mcp<2", "mcp-server-sqlite==2025.4.25", "--db-path", "/db/database.db"])
+        );
         assert_eq!(entry["sandbox"]["filesystem"]["allowWrite"], json!(["/db"]));
         let no = CatalogError::NoSetting { id: "time".into(), name: "zone".into() };
         assert_eq!(filled("time", None, &[("zone", "x")]), Err(no));

@@ -27,9 +27,20 @@ pub struct Installed {
 /// # Errors
 /// [`InstallError`]. What was there before is there as it was.
 pub async fn install(installer: &Installer, name: &str) -> Result<Installed, InstallError> {
+    install_among(installer, &Servers::load(&installer.home)?, name).await
+}
+
+/// The same for a server among these, which may not be written down yet.
+///
+/// # Errors
+/// As [`install`].
+pub async fn install_among(
+    installer: &Installer,
+    servers: &Servers,
+    name: &str,
+) -> Result<Installed, InstallError> {
     installer.home.prepare()?;
-    let servers = Servers::load(&installer.home)?;
-    let (server, command) = find(&servers, name)?;
+    let (server, command) = find(servers, name)?;
     let store = PackageStore::lock(&installer.home)?;
     let installed = |record: PackageRecord, already| {
         let folder = store.packages.folder(&record);
@@ -38,13 +49,27 @@ pub async fn install(installer: &Installer, name: &str) -> Result<Installed, Ins
     if let (Ok(Some(_)), Ok(Some(record))) = (store.packages.ready(server), store.packages.record(name)) {
         return Ok(installed(record, true));
     }
-    store.sweep(&servers)?;
+    store.sweep(servers)?;
     let requested = &command.requested;
     let record = fetch(installer, &store, requested, requested.version.as_deref()).await?;
     store.write(name, &record)?;
     // What was installed before it is of no use any more.
-    store.sweep(&servers)?;
+    store.sweep(servers)?;
     Ok(installed(record, false))
+}
+
+/// Removes packages that no server's entry names, such as one of a server that was not added after all.
+///
+/// # Errors
+/// [`InstallError`].
+pub fn sweep(installer: &Installer) -> Result<(), InstallError> {
+    PackageStore::lock(&installer.home)?.sweep(&Servers::load(&installer.home)?)
+}
+
+/// Returns `true` if a server is started by a package runner.
+#[must_use]
+pub fn is_packaged(servers: &Servers, name: &str) -> bool {
+    servers.find(Some(name)).is_some_and(|server| !matches!(RunnerCommand::of(server), Ok(None)))
 }
 
 /// A server, and the package that its entry names.

@@ -68,6 +68,8 @@ const LIST: &[(Purpose, Package)] = &[
     (App, debian("libayatana-appindicator3-1", Apt)),
     (Tests, named("nodejs", "nodejs", "nodejs", Program("node"))),
     (Tests, named("npm", "nodejs-npm", "npm", Program("npm"))),
+    // The browser that the Playwright server drives.
+    (Tests, debian("chromium-headless-shell", Program("chromium-headless-shell"))),
     // Folders of two users, for tests that are run by one who is not root.
     (Tests, named("uidmap", "shadow-utils", "shadow", Program("newuidmap"))),
     // The system's own: a sandbox shows nothing of one in a home directory.

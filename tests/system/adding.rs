@@ -1,0 +1,133 @@
+//! `ironcurtain servers add`: one command from a name, a package or a maker's snippet to a server that works.
+
+use crate::annotating::{listing, served, tool};
+use crate::consent::Next;
+use crate::place::Place;
+use crate::world::{World, is_root, programs};
+use ironcurtain_daemon::consent::{Lifetime, Reach, Verb};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Runs `servers add`; whether it worked, and all it said.
+fn add(ours: &Path, person: &Path, words: &[&str], snippet: &str) -> (bool, String) {
+    let root: &[&str] = if is_root() { &["--allow-root"] } else { &[] };
+    let mut child = Command::new(programs().join("ironcurtain"))
+        .args([&["servers", "add"], words, root].concat())
+        .env("IRONCURTAIN_HOME", ours)
+        .env("HOME", person)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(snippet.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    (output.status.success(), said)
+}
+
+fn entry(place: &Place, name: &str) -> Value {
+    let file = place.home.config.join("mcp-servers.json");
+    let text = std::fs::read_to_string(file).unwrap_or_else(|_| "{}".to_owned());
+    serde_json::from_str::<Value>(&text).unwrap()[name].clone()
+}
+
+fn snippet(script: &str) -> String {
+    let server = json!({ "command": "/usr/bin/python3", "args": ["-c", script] });
+    json!({ "mcpServers": { "printed": server } }).to_string()
+}
+
+#[test]
+fn what_a_maker_prints_is_looked_at_and_gets_the_least() {
+    let place = Place::new(|_| {});
+    let wants = "import urllib.request, sys\ntry: urllib.request.urlopen('http://a.example.test/', timeout=3)\nexcept Exception: pass\nsys.stderr.write(\"PermissionError: [Errno 13] Permission denied: '/var/lib/x'\\n\")\n";
+    let script = wants.to_owned() + &listing(&json!([tool("zap", &["what"]), tool("read_it", &["path"])]));
+    let (added, said) = add(&place.ours(), &place.home.person, &["-"], &snippet(&script));
+    assert!(!added && said.contains("nothing was added: there is no terminal to ask at"), "{said}");
+    assert_eq!(entry(&place, "printed"), Value::Null);
+    let (added, said) = add(&place.ours(), &place.home.person, &["-", "--yes"], &snippet(&script));
+    assert!(added, "{said}");
+    for words in [
+        "While it was looked at, it wants to reach `a.example.test:80`.",
+        "it wants the file or folder `/var/lib/x`",
+        "  path  read-path  (high: ",
+        "Tools that are left out are asked about at each call",
+        "no network",
+    ] {
+        assert!(said.contains(words), "{words} in\n{said}");
+    }
+    let written = entry(&place, "printed");
+    let data = place.home.server_data("printed");
+    assert_eq!(written["sandbox"], json!({ "view": "roots", "filesystem": { "allowWrite": [data] } }));
+    assert_eq!((&written["unannotated"], &written["env"]["HOME"]), (&json!("ask"), &json!(data)));
+    let (again, said) = add(&place.ours(), &place.home.person, &["-", "--yes"], &snippet(&script));
+    assert!(!again && said.contains("has `printed` already; `--replace` replaces it"), "{said}");
+}
+
+#[test]
+fn a_server_that_does_not_start_is_not_added() {
+    let place = Place::new(|_| {});
+    let script = "import sys; sys.stderr.write('no key in KEY'); sys.exit(3)";
+    let (added, said) = add(&place.ours(), &place.home.person, &["-", "--yes"], &snippet(script));
+    assert!(!added && said.contains("it said: no key in KEY"), "{said}");
+    assert_eq!(entry(&place, "printed"), Value::Null);
+    let sandboxed = json!({ "x": { "command": "c", "sandbox": false } }).to_string();
+    let (added, said) = add(&place.ours(), &place.home.person, &["-", "--yes"], &sandboxed);
+    assert!(!added && said.contains("the snippet says `sandbox`, which is yours to say"), "{said}");
+}
+
+#[test]
+fn a_server_that_was_added_works_with_a_home_of_its_own() {
+    let script = "import os\nopen(os.path.expanduser('~/.cache-of-mine'), 'w').write('kept')\n".to_owned()
+        + &served(
+            "{'tools': [{'name': 'zap', 'inputSchema': {'type': 'object', 'properties': {'what': {'type': 'string'}}}}]}",
+            "",
+        );
+    let world = World::with(|prepared| {
+        let home = &prepared.home;
+        let ours = home.config.parent().unwrap();
+        let (added, said) = add(ours, &home.person, &["-", "--yes"], &snippet(&script));
+        assert!(added, "{said}");
+    });
+    assert_eq!(
+        std::fs::read_to_string(world.home.server_data("printed").join(".cache-of-mine")).unwrap(),
+        "kept"
+    );
+    assert!(!world.path(".cache-of-mine").exists());
+    let mut client = world.connect("printed");
+    // It reaches nothing, and so even a tool that nobody has looked at is free.
+    client.call("zap", json!({ "what": "x" }));
+    assert_eq!(world.person.count(), 0);
+}
+
+/// With the real registry.
+#[test]
+fn a_package_of_a_registry_is_one_command_away() {
+    let mut folder = String::new();
+    let world = World::with(|prepared| {
+        let home = &prepared.home;
+        let ours = home.config.parent().unwrap();
+        std::fs::create_dir_all(home.person.join("db")).unwrap();
+        folder = format!("folder={}", home.person.join("db").display());
+        // The catalog knows the package, and what it needs to start.
+        let words = ["pypi:mcp-server-sqlite", "--yes", "--set", &folder];
+        let (added, said) = add(ours, &home.person, &words, "");
+        assert!(added && said.contains("It has 6 tools; what they mean is known."), "{said}");
+        let (added, said) =
+            add(ours, &home.person, &["npm:@modelcontextprotocol/server-everything", "--yes"], "");
+        assert!(added && said.contains("`everything` is in"), "{said}");
+        let (added, said) =
+            add(ours, &home.person, &["pypi:mcp-server-calculator", "--yes", "--name", "sums"], "");
+        assert!(added && said.contains("Installed `mcp-server-calculator=="), "{said}");
+    });
+    let mut client = world.connect("sqlite");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    client.call("create_table", json!({ "query": "CREATE TABLE t (x TEXT)" })).ok();
+    assert!(world.path("db/database.db").is_file());
+    assert!(world.person.asked().iter().all(|question| question.consequences[0].verb != Verb::Call));
+    client.hang_up();
+    let mut client = world.connect("sums");
+    assert!(client.call("calculate", json!({ "expression": "6 * 7" })).ok().contains("42"));
+}
