@@ -133,8 +133,8 @@ pub(super) async fn look_at_tools(
 ) -> Result<ProposedTools, CommandError> {
     let Trusted { home, programs, allow_root, .. } = trusted(&state)?;
     let inspection = Inspection { home: home.clone(), programs, allow_root, patience: LISTING };
-    let listed = inspect(&inspection, &name).await.map_err(CommandError::refused)?;
-    let draft = Draft::new(&name, listed);
+    let look = inspect(&inspection, &name).await.map_err(CommandError::refused)?;
+    let draft = Draft::new(&name, look.listed.map_err(CommandError::refused)?);
     let (draft, proposed) = aside(move || {
         let changes = AnnotationsFile::open(&home)?.compare(&draft)?;
         let proposed = ProposedTools::of(&draft, &changes);

@@ -325,7 +325,8 @@ fn told(
     if let Some(needs) = known.and_then(|known| known.needs.as_ref()) {
         lines.push(format!("It needs {needs}."));
     }
-    let is_packaged = adding.entry["command"] == "npx" || adding.entry["command"] == "uvx";
+    let command = adding.entry.get("command").and_then(Value::as_str);
+    let is_packaged = matches!(command, Some("npx" | "uvx"));
     if !looked_at && !installed && is_packaged {
         lines.push(format!("Its package is to be installed: `ironcurtain servers install {name}`."));
     }
