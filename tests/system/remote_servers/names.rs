@@ -96,7 +96,8 @@ fn a_server_is_who_its_certificate_says_and_where_its_name_may_lead() {
                     answer["error"]["message"].as_str().unwrap_or_default().contains(told)
                 });
             };
-            let before = far.methods().len();
+            let posts = || far.asked().iter().filter(|asked| asked.verb == "POST").count();
+            let before = posts();
             // A name that leads to this machine, as one that is bound anew does.
             let hint = "leads to 127.0.0.1, which is this machine itself; if that is meant, write the address in `allowedAddresses`";
             told(json!({ "url": url("mcp.example.test") }), hint);
@@ -112,7 +113,7 @@ fn a_server_is_who_its_certificate_says_and_where_its_name_may_lead() {
             // Whoever answers there is not the one that was named.
             let sly = json!({ "url": url("sly.example.test"), "allowedAddresses": ["127.0.0.1"] });
             told(sly, "does not prove that it is that host, so nothing was sent to it");
-            assert_eq!(far.methods().len(), before, "nothing was sent");
+            assert_eq!(posts(), before, "nothing was sent");
             let refused = recorded(&world, "network");
             let refused: Vec<_> = refused
                 .iter()

@@ -166,7 +166,7 @@ impl Exchange {
             Head::Faulty(fault) => {
                 if let Fault::Forgotten = fault {
                     // Whoever was first says it.
-                    let _ = self.reason.set("the server has forgotten the session".to_owned());
+                    let _ = self.reason.set(fault.to_string());
                 }
                 Err(fault)
             }

@@ -61,7 +61,7 @@ pub(super) enum Fault {
     NotThere,
     /// It has forgotten who we are.
     #[error(
-        "the server has forgotten the session (404) and did nothing; it is greeted anew with the next call, so try again"
+        "it has forgotten the session (404), and is greeted anew with the next call; make this one again if it was not done"
     )]
     Forgotten,
     /// It says no.

@@ -114,12 +114,12 @@ impl Leg {
         let mut all = self.waiting.all();
         let task = self.others.spawn(async move {
             let outcome = exchange.request(&id, message, line, held).await;
-            if let Err(fault) = outcome {
+            match outcome {
+                Ok(()) => {}
+                // It is told with the end, so that the next call does not go where nobody listens any more.
+                Err(Fault::Forgotten) => exchange.over.cancel(),
                 // As above.
-                let _ = exchange.pass(&refusal(&id, &fault)).await;
-                if matches!(fault, Fault::Forgotten) {
-                    exchange.over.cancel();
-                }
+                Err(fault) => drop(exchange.pass(&refusal(&id, &fault)).await),
             }
             waiting.all().remove(&id);
         });
