@@ -2,7 +2,7 @@
 //!
 //! - A change is a value ([`ClientChange`]) that is shown before it is written; it is written only onto the text that it was made
 //!   for.
-//! - What a client had is kept ([`record`]): disconnecting gives back the same bytes where nobody changed the file since, and
+//! - What a client had is kept: disconnecting gives back the same bytes where nobody changed the file since, and
 //!   else the entries that were replaced.
 
 mod connect;

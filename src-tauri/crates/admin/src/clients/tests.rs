@@ -1,3 +1,5 @@
+//! A client in a home of its own: connected, moved behind the shield, given back.
+
 use super::*;
 use serde_json::{Value, json};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
