@@ -66,7 +66,8 @@ fn each_command_of_the_readme_does_what_it_says_in_the_order_of_the_page() {
     assert_eq!(connecting, ["clients list", "clients connect claude-code", "clients disconnect claude-code"]);
     assert_eq!(std::fs::read_to_string(&settings).unwrap(), "{ \"theme\": \"dark\" }\n");
     for line in looking {
-        let id = if line.starts_with("session ") { &session } else { &grant };
+        let of_session = ["session ", "pause "].iter().any(|command| line.starts_with(command));
+        let id = if of_session { &session } else { &grant };
         let as_root = (line == "doctor").then(|| "--allow-root".to_owned());
         let told = run(line, words(&line.replace("ID", id)).into_iter().chain(as_root).collect());
         if line == "doctor" {
