@@ -21,6 +21,7 @@ fn the_menu_shows_the_state_and_follows_it() {
             [1, "Sessions (2)", true],
             [2, "End Claude Code \u{2192} filesystem", true],
             [2, "End Cursor \u{2192} git", true],
+            [1, "Lock down: deny what needs my word", true],
             [1, "---", true],
             [1, "Open IronCurtain", true],
             [1, "Quit (ends 2 sessions)", true],
