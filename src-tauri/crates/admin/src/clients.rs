@@ -12,11 +12,11 @@ mod survey;
 pub use connect::{ClientChange, ConnectRequest, NotConnected, Unmoved};
 pub use survey::{ClientReport, ClientState, EntryReport, EntryUse};
 
+use crate::file_edit::FileEditError;
 use ironcurtain_client_config::{DocumentError, FoundClient, KnownClient, Places};
 use ironcurtain_daemon::config::ConfigError;
 use ironcurtain_daemon::home::{Home, HomeError};
 use std::env;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// The clients of one person.
@@ -53,14 +53,9 @@ pub enum ClientError {
         /// The problem, with its line.
         problem: DocumentError,
     },
-    /// A file cannot be written.
-    #[error("`{file}` cannot be written: {source}")]
-    Write {
-        /// The file.
-        file: PathBuf,
-        /// The operating system's answer.
-        source: io::Error,
-    },
+    /// A file is not changed.
+    #[error(transparent)]
+    File(#[from] FileEditError),
     /// Somebody else wrote it meanwhile.
     #[error("`{0}` was changed meanwhile; nothing was written: try again")]
     Changed(PathBuf),

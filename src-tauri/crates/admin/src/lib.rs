@@ -10,6 +10,7 @@ pub mod catalog;
 pub mod clients;
 pub mod doctor;
 pub mod export;
+mod file_edit;
 pub mod inspect;
 pub mod install;
 mod json_edit;
@@ -19,5 +20,6 @@ pub mod rules;
 pub mod settings;
 pub mod trial;
 
+pub use file_edit::FileEditError;
 pub use json_edit::JsonEditError;
 pub use named_server::UnknownServer;

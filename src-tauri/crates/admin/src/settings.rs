@@ -1,12 +1,9 @@
 //! Changing values of `config.json`: one place of the text each, read the strict way before it is written.
 
-use crate::json_edit::{self, JsonEditError};
-use ironcurtain_daemon::atomic_file;
+use crate::file_edit::{self, FileEditError};
 use ironcurtain_daemon::config::{ConfigError, read};
 use ironcurtain_daemon::{Config, Home};
 use serde_json::Value;
-use std::io;
-use std::path::{Path, PathBuf};
 
 /// Why a setting is not changed.
 #[derive(Debug, thiserror::Error)]
@@ -14,22 +11,9 @@ pub enum ConfigChangeError {
     /// The file is refused, as it is or as it would be.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// The file has no place for the setting.
-    #[error("`{file}` cannot be changed: {problem}")]
-    Edit {
-        /// The file.
-        file: PathBuf,
-        /// Why not.
-        problem: JsonEditError,
-    },
-    /// The file cannot be written.
-    #[error("`{file}` cannot be written: {source}")]
-    Write {
-        /// The file.
-        file: PathBuf,
-        /// The operating system's answer.
-        source: io::Error,
-    },
+    /// A file is not changed.
+    #[error(transparent)]
+    File(#[from] FileEditError),
 }
 
 /// Writes settings by their names in the file, all or none; the answer is what the file says then.
@@ -40,23 +24,18 @@ pub fn change_settings(home: &Home, changes: &[(&str, Value)]) -> Result<Config,
     let file = home.config.join("config.json");
     let mut text = read(&file)?.unwrap_or_else(|| "{}\n".to_owned());
     for (name, value) in changes {
-        text = json_edit::set(&text, &[*name], value)
-            .map_err(|problem| ConfigChangeError::Edit { file: file.clone(), problem })?;
+        text = file_edit::set(&file, &text, &[*name], value)?;
     }
     let config = Config::read_from(&file, &text)?;
-    write(&file, &text)?;
+    file_edit::replace(&file, &text)?;
     Ok(config)
-}
-
-fn write(file: &Path, text: &str) -> Result<(), ConfigChangeError> {
-    atomic_file::replace(file, text)
-        .map_err(|source| ConfigChangeError::Write { file: file.to_path_buf(), source })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::path::Path;
 
     #[test]
     fn a_setting_is_changed_in_its_place_and_one_that_is_refused_changes_nothing() {

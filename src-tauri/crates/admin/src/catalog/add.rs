@@ -4,14 +4,12 @@
 //! - Both files are read the strict way before anything is written, as they are and as they will be.
 
 use super::{Addition, CatalogError, KnownServer};
-use crate::json_edit::{self, JsonEditError};
-use ironcurtain_daemon::atomic_file;
+use crate::file_edit::{self, FileEditError};
 use ironcurtain_daemon::config::{ConfigError, Servers, read};
 use ironcurtain_daemon::home::{Home, HomeError, private_dir};
 use ironcurtain_policy::{Annotations, LoadError, defaults};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// A known server to add, and the person's choices.
@@ -63,22 +61,9 @@ pub enum AddError {
         /// The name.
         name: String,
     },
-    /// A file cannot be changed in this place.
-    #[error("`{file}` cannot be changed: {problem}")]
-    Edit {
-        /// The file.
-        file: PathBuf,
-        /// Why not.
-        problem: JsonEditError,
-    },
-    /// A file cannot be written.
-    #[error("`{file}` cannot be written: {source}")]
-    Write {
-        /// The file.
-        file: PathBuf,
-        /// The operating system's answer.
-        source: io::Error,
-    },
+    /// A file is not changed.
+    #[error(transparent)]
+    File(#[from] FileEditError),
 }
 
 /// Adds a known server: its entry to `mcp-servers.json`, its tools to `tool-annotations.json`.
@@ -129,16 +114,13 @@ struct Change {
 }
 
 impl Change {
-    fn new(file: PathBuf, old: &str, path: &[&str], value: &Value) -> Result<Self, AddError> {
-        match json_edit::set(old, path, value) {
-            Ok(text) => Ok(Self { file, text }),
-            Err(problem) => Err(AddError::Edit { file, problem }),
-        }
+    fn new(file: PathBuf, old: &str, path: &[&str], value: &Value) -> Result<Self, FileEditError> {
+        let text = file_edit::set(&file, old, path, value)?;
+        Ok(Self { file, text })
     }
 
-    fn write(&self) -> Result<(), AddError> {
-        atomic_file::replace(&self.file, &self.text)
-            .map_err(|source| AddError::Write { file: self.file.clone(), source })
+    fn write(&self) -> Result<(), FileEditError> {
+        file_edit::replace(&self.file, &self.text)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::record::Record;
 use super::survey::{command_line, entries};
 use super::{ClientError, ClientTarget, Clients};
-use crate::json_edit;
+use crate::file_edit::{self, FileEditError};
 use ironcurtain_client_config::{Edit, FoundClient, KnownClient, SettingsEntry, StartCommand};
 use ironcurtain_daemon::atomic_file;
 use ironcurtain_daemon::config::{Servers, read};
@@ -239,9 +239,7 @@ impl Clients {
                 Err(why) => left.push(Unmoved { name: entry.name.clone(), why }),
                 Ok(value) => {
                     if let Some(value) = value {
-                        text = json_edit::set(&text, &[entry.name.as_str()], &value).map_err(|problem| {
-                            ClientError::Record { file: file.clone(), problem: problem.to_string() }
-                        })?;
+                        text = file_edit::set(&file, &text, &[entry.name.as_str()], &value)?;
                     }
                     names.push(entry.name.clone());
                 }
@@ -304,5 +302,5 @@ fn replace(file: &Path, edit: &Edit) -> Result<(), ClientError> {
             .map_or(Ok(()), std::fs::create_dir_all)
             .and_then(|()| atomic_file::replace(file, text)),
     };
-    written.map_err(|source| ClientError::Write { file: file.to_path_buf(), source })
+    written.map_err(|source| FileEditError::write(file, source).into())
 }

@@ -4,8 +4,8 @@
 //! - Written before the settings are, so that nothing is changed of which nobody knows how it was.
 
 use super::ClientError;
+use crate::file_edit::{self, FileEditError};
 use ironcurtain_client_config::Edit;
-use ironcurtain_daemon::atomic_file;
 use ironcurtain_daemon::clock::random_name;
 use ironcurtain_daemon::config::read;
 use ironcurtain_daemon::home::{Home, private_dir};
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The clients whose settings were written, by file.
@@ -88,46 +89,60 @@ impl Record {
         let before = edit.before.as_deref();
         let after = digest(edit.after.as_deref().unwrap_or_default());
         let is_ours = |written: &Written| before.map(digest).as_ref() == Some(&written.after);
-        let mut written = match self.files.remove(file) {
+        let known = self.files.remove(file);
+        let mut old_copy = None;
+        let mut written = match known {
             // The oldest copy is still what disconnecting gives back.
             Some(written) if is_ours(&written) => written,
-            known => Written {
-                before: before.map(|text| self.keep(text)).transpose()?,
-                is_whole: is_free,
-                after: String::new(),
-                entries: known.map(|known| known.entries).unwrap_or_default(),
-            },
+            known => {
+                let (copy, entries) = known.map(|known| (known.before, known.entries)).unwrap_or_default();
+                old_copy = copy;
+                let before = before.map(|text| self.keep(text)).transpose()?;
+                Written { before, is_whole: is_free, after: String::new(), entries }
+            }
         };
         written.entries.extend(entries);
         written.after = after;
         self.files.insert(file.to_path_buf(), written);
-        self.write()
+        self.write()?;
+        Ok(self.discard(old_copy)?)
     }
 
     /// Forgets entries of a file, and the file with its last one.
     pub(super) fn forget(&mut self, file: &Path, names: &[String], edit: &Edit) -> Result<(), ClientError> {
+        let mut old_copy = None;
         if let Some(written) = self.files.get_mut(file) {
+            // Somebody else's changes are not given up for the copy.
+            written.is_whole &= edit.before.as_deref().map(digest).as_ref() == Some(&written.after);
             written.entries.retain(|name, _| !names.contains(name));
             written.after = digest(edit.after.as_deref().unwrap_or_default());
             if written.entries.is_empty() {
-                self.files.remove(file);
+                old_copy = self.files.remove(file).and_then(|written| written.before);
             }
         }
-        self.write()
+        self.write()?;
+        Ok(self.discard(old_copy)?)
     }
 
-    fn keep(&self, text: &str) -> Result<String, ClientError> {
-        let failed = |source| ClientError::Write { file: self.folder.clone(), source };
-        let name = random_name().map_err(failed)?;
-        atomic_file::replace(&self.folder.join(&name), text).map_err(failed)?;
+    fn keep(&self, text: &str) -> Result<String, FileEditError> {
+        let name = random_name().map_err(|source| FileEditError::write(&self.folder, source))?;
+        file_edit::replace(&self.folder.join(&name), text)?;
         Ok(name)
     }
 
-    fn write(&self) -> Result<(), ClientError> {
+    /// Removes the copy of a file that nothing leads to any more: settings hold secrets.
+    fn discard(&self, copy: Option<String>) -> Result<(), FileEditError> {
+        let Some(copy) = copy.map(|name| self.folder.join(name)) else { return Ok(()) };
+        match std::fs::remove_file(&copy) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(FileEditError::write(&copy, e)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn write(&self) -> Result<(), FileEditError> {
         let file = self.folder.join("record.json");
-        let failed = |source| ClientError::Write { file: file.clone(), source };
-        let text = serde_json::to_string_pretty(self).map_err(|e| failed(e.into()))?;
-        atomic_file::replace(&file, &text).map_err(failed)
+        let text = serde_json::to_string_pretty(self).map_err(|e| FileEditError::write(&file, e.into()))?;
+        file_edit::replace(&file, &text)
     }
 }
 

@@ -128,6 +128,34 @@ fn one_server_of_several_is_disconnected() {
 }
 
 #[test]
+fn what_somebody_else_wrote_between_two_disconnects_stays() {
+    let desk = desk(Some(BEFORE));
+    desk.connect(ConnectRequest::Each).unwrap();
+    desk.connect(ConnectRequest::Move).unwrap();
+    let text = desk.text().unwrap().replace("// mine", "// theirs");
+    std::fs::write(desk.file(), text).unwrap();
+    desk.disconnect(Some("notes")).unwrap();
+    desk.disconnect(Some("filesystem")).unwrap();
+    let text = desk.text().unwrap();
+    assert!(text.contains("// theirs"), "{text}");
+    let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    assert_eq!(value(&text.replace("// theirs", "")), value(&BEFORE.replace("// mine", "")));
+}
+
+#[test]
+fn no_copy_of_settings_outlives_its_use() {
+    let desk = desk(Some(BEFORE));
+    let copies = || std::fs::read_dir(desk.clients.home.state.join("clients")).unwrap().count() - 1;
+    desk.connect(ConnectRequest::Each).unwrap();
+    assert_eq!(copies(), 1);
+    std::fs::write(desk.file(), desk.text().unwrap().replace("// mine", "// theirs")).unwrap();
+    desk.connect(ConnectRequest::AsOne).unwrap();
+    assert_eq!(copies(), 1, "the older one is of no use any more");
+    desk.disconnect(None).unwrap();
+    assert_eq!(copies(), 0);
+}
+
+#[test]
 fn what_is_taken_changed_or_not_understood_is_refused() {
     let desk = desk(Some(BEFORE));
     let refused = |request| desk.clients.connect(CURSOR, request).unwrap_err().to_string();

@@ -26,6 +26,12 @@ impl QuestionKey {
         let shown = serde_json::to_string(&same).unwrap_or_else(|_| question.id.clone());
         Self(hash(std::iter::once(&shown).chain(facts)))
     }
+
+    /// The key of a question that is like no other: each is put by itself, and a yes is for what was shown.
+    #[must_use]
+    pub fn alone(question: &Question) -> Self {
+        Self::of(question, std::slice::from_ref(&question.id))
+    }
 }
 
 impl fmt::Debug for QuestionKey {
@@ -116,5 +122,22 @@ impl QuestionEnd {
         // Without its sender it ended without a refusal.
         let _ = self.0.wait_for(Option::is_some).await;
         self.0.borrow().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::question;
+    use super::*;
+
+    #[test]
+    fn a_question_that_stands_alone_is_never_another_one_s() {
+        let (one, other) = (question("q"), question("r"));
+        assert_eq!(QuestionKey::of(&one, &[]), QuestionKey::of(&other, &[]), "all that is shown is the same");
+        assert_ne!(QuestionKey::alone(&one), QuestionKey::alone(&other));
+        let all = IdenticalQuestions::default();
+        let Turn::Asks(_first) = all.enter(QuestionKey::alone(&one), "q") else { panic!("it is the first") };
+        assert!(matches!(all.enter(QuestionKey::alone(&other), "r"), Turn::Asks(_)));
+        assert!(matches!(all.enter(QuestionKey::alone(&one), "q"), Turn::Waits { .. }));
     }
 }

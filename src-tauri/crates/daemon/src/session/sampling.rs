@@ -116,8 +116,7 @@ impl Session {
         let mut entry = self.about_sampling(Event::Question, params);
         entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));
         let inquiry = Inquiry {
-            // Each request is a question of its own: a yes is for what was shown.
-            identity: QuestionKey::of(&question, std::slice::from_ref(&question.id)),
+            identity: QuestionKey::alone(&question),
             call: DeniedKey::of(&self.principal, METHOD, params),
             scope: DenialScope::of_request(METHOD),
             question,

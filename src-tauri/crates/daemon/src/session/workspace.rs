@@ -90,8 +90,7 @@ impl Session {
         entry.policy_decision = Some(PolicyDecision::escalate(&rule, &reason));
         let words = Map::from_iter([("folder".to_owned(), Value::from(folder.as_str()))]);
         let inquiry = Inquiry {
-            // A yes is for what was shown, in this session.
-            identity: QuestionKey::of(&question, std::slice::from_ref(&question.id)),
+            identity: QuestionKey::alone(&question),
             call: DeniedKey::of(&self.principal, WORKSPACE_RULE, &words),
             scope: DenialScope::of_request(WORKSPACE_RULE),
             question,
