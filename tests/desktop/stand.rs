@@ -70,9 +70,10 @@ impl Stand {
         }
     }
 
-    /// The events that came by now, other than that the person works in the dialog.
-    pub(crate) fn events_until_now(&self) -> Vec<String> {
-        self.events.try_iter().filter(|event| !event.ends_with(" working")).collect()
+    /// The events of all that the display has sent by now, other than that the person works in the dialog.
+    pub(crate) fn events_until_idle(&mut self) -> Vec<String> {
+        self.order("idle");
+        std::iter::from_fn(|| Some(self.event()).filter(|event| event != "idle")).collect()
     }
 
     /// Its exit code, once it has ended by itself.

@@ -1,8 +1,8 @@
 //! The shell on its own, for display tests: the real dialog, tray and window with made-up questions and data.
 //!
 //! Never shipped. Reads orders from standard input, one a line, and writes what happened, one event a line:
-//! `ask NAME ID MILLISECONDS`, `withdraw ID` / `ID allow OFFER LIFETIME`, `ID deny [NOTE]`, `ID dropped`,
-//! `ID working`, `took-back GRANT`, `ended SESSION`, `shutdown`.
+//! `ask NAME ID MILLISECONDS`, `withdraw ID`, `idle` / `ID allow OFFER LIFETIME`, `ID deny [NOTE]`, `ID dropped`,
+//! `ID working`, `idle`, `took-back GRANT`, `ended SESSION`, `shutdown`.
 //! With the argument `dialog` there are only dialogs; with `app` there is the whole shell; `other KIND` is a window of another
 //! program, into which can be typed: `window`, `fullscreen`, or `over X Y WIDTH HEIGHT`, which covers what is there.
 
@@ -56,6 +56,8 @@ fn read_orders(desktop: &DialogConsent) {
                 desktop.ask_with(question, Box::new(Printed { id: (*id).to_owned(), answered: false }));
             }
             ["withdraw", id] => desktop.withdraw(id, Withdrawn::Cancelled),
+            // Less urgent than what the display has sent, which is done by then.
+            ["idle"] => drop(gtk::glib::idle_add_once(|| println!("idle"))),
             _ => println!("`{line}` is not an order"),
         }
     }
