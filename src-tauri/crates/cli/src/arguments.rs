@@ -3,17 +3,17 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-/// How many entries of the log are shown without a number.
+/// The number of entries of the log that are shown without a number.
 pub const DEFAULT_TAIL: usize = 20;
 
-/// How many entries are found without a number.
+/// The number of entries that are found without a number.
 const DEFAULT_FOUND: usize = 50;
 
 /// Agents ask, you decide, the kernel enforces, and you can take it back.
 #[derive(Debug, Parser)]
 #[command(name = "ironcurtain", version)]
 pub struct Arguments {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
     /// Print JSON instead of text.
@@ -21,7 +21,7 @@ pub struct Arguments {
     pub json: bool,
 }
 
-/// What can be done.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the trusted process without the desktop app.
@@ -34,7 +34,7 @@ pub enum Command {
     Session(SessionOptions),
     /// Show the questions that wait, those that nobody answered in time, and what is denied for a session; or forget one.
     Questions {
-        /// What to do with them.
+        /// The action.
         #[command(subcommand)]
         action: Option<QuestionsAction>,
     },
@@ -59,13 +59,13 @@ pub enum Command {
     },
     /// Show what is granted, or take it back.
     Grants {
-        /// What to do with them.
+        /// The action.
         #[command(subcommand)]
         action: Option<GrantsAction>,
     },
     /// Show, find or write out what was decided, or check that the record is whole.
     Audit {
-        /// What to do with it.
+        /// The action.
         #[command(subcommand)]
         action: Option<AuditAction>,
     },
@@ -73,13 +73,13 @@ pub enum Command {
     Metrics,
     /// Check, explain, simulate or compare policies. Needs no trusted process.
     Policy {
-        /// What to do with them.
+        /// The action.
         #[command(subcommand)]
         action: crate::policy::PolicyAction,
     },
     /// List servers, or annotate the tools of one. Needs no trusted process.
     Servers {
-        /// What to do with them.
+        /// The action.
         #[command(subcommand)]
         action: crate::servers::ServersAction,
     },
@@ -91,13 +91,13 @@ pub enum Command {
     },
     /// Connect agent clients on this machine, or give them back what they had. Needs no trusted process.
     Clients {
-        /// What to do with them.
+        /// The action.
         #[command(subcommand)]
         action: crate::clients::ClientsAction,
     },
     /// Keep secrets of servers in the desktop's keyring. Needs no trusted process.
     Secrets {
-        /// What to do with them.
+        /// The action.
         #[command(subcommand)]
         action: crate::secrets::SecretsAction,
     },
@@ -108,7 +108,7 @@ pub enum Command {
 /// Options of `daemon`.
 #[derive(Debug, Args)]
 pub struct DaemonArguments {
-    /// What to do when a call must be asked about.
+    /// The way to ask about a call that rules do not settle.
     #[arg(long, value_enum, default_value_t = Ask::Deny)]
     pub ask: Ask,
     /// Run although this is root. For containers.
@@ -143,7 +143,7 @@ pub enum Ask {
     Deny,
 }
 
-/// What to do with grants.
+/// The actions on grants.
 #[derive(Debug, Subcommand)]
 pub enum GrantsAction {
     /// List them.
@@ -164,7 +164,7 @@ pub enum Switch {
     Off,
 }
 
-/// What to do with questions. They are answered in the app or on its terminal, and nowhere else.
+/// The actions on questions. They are answered in the app or on its terminal, and nowhere else.
 #[derive(Debug, Subcommand)]
 pub enum QuestionsAction {
     /// List them.
@@ -176,12 +176,12 @@ pub enum QuestionsAction {
     },
 }
 
-/// What to do with the audit log.
+/// The actions on the audit log.
 #[derive(Debug, Subcommand)]
 pub enum AuditAction {
     /// Show the newest entries.
     Tail {
-        /// How many.
+        /// The number of entries.
         #[arg(short = 'n', long, default_value_t = DEFAULT_TAIL)]
         lines: usize,
     },

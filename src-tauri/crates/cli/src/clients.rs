@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What to do with clients.
+/// The actions on clients.
 #[derive(Debug, Subcommand)]
 pub enum ClientsAction {
     /// List the agent clients that are known, and what each starts.

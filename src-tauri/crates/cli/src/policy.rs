@@ -21,7 +21,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What to do with policies.
+/// The actions on policies.
 #[derive(Debug, Subcommand)]
 pub enum PolicyAction {
     /// Look a policy file over: rules that never decide, rules that reach too far, tools nobody speaks about.
@@ -102,7 +102,7 @@ pub struct PolicyInputs {
     pub lists: Option<PathBuf>,
 }
 
-/// What a look at a policy found, for people and for programs.
+/// Findings of a look at a policy, for people and for programs.
 struct Report {
     text: Sheet,
     json: Value,

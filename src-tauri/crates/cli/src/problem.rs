@@ -19,7 +19,7 @@ const UNREAD: u8 = 141;
 /// The exit status of a command line that is not understood.
 const USAGE: u8 = 2;
 
-/// What the trusted process would not do.
+/// A refusal of the trusted process.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Refused {
@@ -101,13 +101,13 @@ fn as_json(problem: &anyhow::Error) -> Value {
     fields.into()
 }
 
-/// Where a file is wrong, if an error says so.
+/// The place in a file where it is wrong, if an error says so.
 fn place(error: &(dyn Error + 'static)) -> Option<Map<String, Value>> {
     let load = error.downcast_ref().map(place_of_load);
     load.or_else(|| error.downcast_ref().map(place_of_config))
 }
 
-/// Where a file is wrong that was read for judging.
+/// The place where a file is wrong that was read for judging.
 pub fn place_of_load(error: &LoadError) -> Map<String, Value> {
     let (place, more) = match error {
         LoadError::Shape { place, .. } => (place, json!({})),

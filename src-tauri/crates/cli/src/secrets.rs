@@ -17,7 +17,7 @@ use std::process::ExitCode;
 /// The longest secret, in bytes.
 const LONGEST: u64 = 64 * 1024;
 
-/// What to do with secrets.
+/// The actions on secrets.
 #[derive(Debug, Subcommand)]
 pub enum SecretsAction {
     /// Keep a secret: typed at the terminal, where it is not shown, or read from standard input.

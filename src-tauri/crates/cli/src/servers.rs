@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What to do with servers.
+/// The actions on servers.
 #[derive(Debug, Subcommand)]
 pub enum ServersAction {
     /// List the configured servers, and how many of their tools are annotated.
@@ -45,7 +45,7 @@ pub enum ServersAction {
         /// otherwise at the terminal.
         #[arg(long)]
         drop_unseen: bool,
-        /// How many seconds the server may take.
+        /// The seconds that the server may take.
         #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
         timeout: u64,
         /// Make the sandbox although this is root. For containers.
@@ -80,7 +80,7 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
     }
 }
 
-/// What is written without a person's look.
+/// Changes that are written without a person's look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unseen {
     /// Nothing: a person is asked.

@@ -17,13 +17,13 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long a package manager may take.
+/// The time that a package manager may take.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How much of a description is shown.
+/// The characters of a description that are shown.
 const DESCRIPTION: usize = 300;
 
-/// What to install.
+/// Options of `servers install`.
 #[derive(Debug, Args)]
 pub struct InstallOptions {
     /// The server.
@@ -33,7 +33,7 @@ pub struct InstallOptions {
     allow_root: bool,
 }
 
-/// What to update.
+/// Options of `servers update`.
 #[derive(Debug, Args)]
 pub struct UpdateOptions {
     /// The server.

@@ -22,26 +22,26 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long a package manager may take.
+/// The time that a package manager may take.
 const INSTALLING: Duration = Duration::from_secs(600);
-/// How long a server may take to list its tools.
+/// The time that a server may take to list its tools.
 const LOOKING: Duration = Duration::from_secs(60);
 /// The longest snippet.
 const LONGEST_SNIPPET: u64 = 64 * 1024;
 
-/// What to add, and how.
+/// The server to add, and its settings.
 #[derive(Debug, Args)]
 pub struct AddOptions {
-    /// What to add: an id of `servers catalog`, a package (`npm:NAME`, `pypi:NAME`), the path of a file with what the makers
+    /// The server: an id of `servers catalog`, a package (`npm:NAME`, `pypi:NAME`), the path of a file with what the makers
     /// of a server print for agent clients, or `-` for such a text on standard input (then with `--yes` or `--later`).
     what: String,
-    /// What to call it, instead of its own name.
+    /// The name to give it, instead of its own.
     #[arg(long)]
     name: Option<String>,
     /// The folder its package is installed in, instead of having it installed.
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
-    /// What it must be told.
+    /// Values that it must be told.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
     /// Replace a server of this name.
