@@ -9,7 +9,7 @@ use ironcurtain_audit::{self as audit, Filter};
 use ironcurtain_daemon::Home;
 use ironcurtain_policy::{Decision, strict};
 use ironcurtain_policy_tools::diff::diff_rules;
-use ironcurtain_policy_tools::explained::{about, decision_of, missed, settled};
+use ironcurtain_policy_tools::explained::{about, decision_of, missed, reason_of};
 use ironcurtain_policy_tools::lint::{LintFinding, lint};
 use ironcurtain_policy_tools::replay::{AlikeGroups, ReplayComparison};
 use ironcurtain_policy_tools::{Ruling, diff};
@@ -223,7 +223,7 @@ fn explained(judged: &JudgedCall) -> Explained {
     let steps = judged.outcome.iter().flat_map(|explanation| &explanation.steps).map(|step| ExplainedStep {
         about: about(step),
         decision: word(decision_of(step)),
-        by: settled(step),
+        by: reason_of(step),
         passed: step
             .passed
             .iter()

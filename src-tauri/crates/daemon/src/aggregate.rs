@@ -8,16 +8,16 @@
 
 mod catalogue;
 mod from_client;
-mod from_leg;
+mod from_upstream;
 mod greeting;
-mod leg;
 mod lists;
 mod moved;
 mod names;
 mod routing;
+mod selection;
 mod serve;
 mod tables;
-mod wanted;
+mod upstream;
 
 use crate::clock::random_name;
 use crate::config::Server as ServerConfig;
@@ -32,11 +32,11 @@ use from_client::Waiting;
 use greeting::Greeting;
 use ironcurtain_audit::Entry;
 use ironcurtain_protocol::ShimNote;
-use leg::{FromLeg, Leg, LegEvent, LegParts, Phase};
 use lists::Kind;
 pub(crate) use moved::MovedAggregate;
-use moved::MovedLeg;
+use moved::MovedUpstream;
 use rmcp::model::ErrorCode;
+pub(crate) use selection::unknown_profile;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
@@ -44,7 +44,7 @@ use std::sync::Arc;
 use tables::Tables;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
-pub(crate) use wanted::unknown_profile;
+use upstream::{FromUpstream, Phase, Upstream, UpstreamEvent, UpstreamParts};
 
 /// The number of answers of ours that may wait for a client that does not read; then it is not read either.
 const MOST_UNREAD: usize = 256;
@@ -66,9 +66,9 @@ pub(crate) struct Aggregate {
     /// Has a permit for every answer of ours that may wait for the client.
     unread: Arc<Semaphore>,
     notes: mpsc::UnboundedSender<ShimNote>,
-    events: mpsc::UnboundedSender<FromLeg>,
-    legs: BTreeMap<String, Leg>,
-    last_leg: u64,
+    events: mpsc::UnboundedSender<FromUpstream>,
+    upstreams: BTreeMap<String, Upstream>,
+    last_upstream: u64,
     greeting: Option<Greeting>,
     greeted_at: Instant,
     /// The level of the log that the client wants.
@@ -81,7 +81,7 @@ pub(crate) struct Aggregate {
     warned: HashSet<String>,
     oddities: u64,
     /// Sessions that were moved here, until they are gone on with.
-    moved: BTreeMap<String, MovedLeg>,
+    moved: BTreeMap<String, MovedUpstream>,
     /// Tickets of sessions that are moved from here.
     tickets: BTreeMap<String, String>,
     /// The sessions that have not ended yet.
@@ -91,7 +91,7 @@ pub(crate) struct Aggregate {
 /// A connection that is about to be served.
 pub(crate) struct Opened {
     aggregate: Aggregate,
-    events: mpsc::UnboundedReceiver<FromLeg>,
+    events: mpsc::UnboundedReceiver<FromUpstream>,
     notes: mpsc::UnboundedReceiver<ShimNote>,
     unread: Vec<u8>,
     era: ClientEra,
@@ -109,9 +109,10 @@ impl Aggregate {
             Some(moved) => moved,
             None => MovedAggregate::none(random_name()?),
         };
-        let MovedAggregate { id, greeting, level, tasks, legs, unread, era, .. } = moved;
+        let MovedAggregate { id, greeting, level, tasks, upstreams, unread, era, .. } = moved;
         let greeting = greeting.and_then(|params| Greeting::of(Some(&params)).ok());
-        let ((events, from_legs), (notes, for_shim)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
+        let ((events, from_upstreams), (notes, for_shim)) =
+            (mpsc::unbounded_channel(), mpsc::unbounded_channel());
         let is_moved = greeting.is_some();
         let mut aggregate = Self {
             tables: Tables::new(random_name()?, tasks),
@@ -123,8 +124,8 @@ impl Aggregate {
             unread: Arc::new(Semaphore::new(MOST_UNREAD)),
             notes,
             events,
-            legs: BTreeMap::new(),
-            last_leg: 0,
+            upstreams: BTreeMap::new(),
+            last_upstream: 0,
             greeting,
             greeted_at: Instant::now(),
             level,
@@ -133,34 +134,34 @@ impl Aggregate {
             waiting: Vec::new(),
             warned: HashSet::new(),
             oddities: 0,
-            moved: legs,
+            moved: upstreams,
             tickets: BTreeMap::new(),
             running: HashSet::new(),
         };
         aggregate.follow();
-        Ok(Opened { aggregate, events: from_legs, notes: for_shim, unread, era })
+        Ok(Opened { aggregate, events: from_upstreams, notes: for_shim, unread, era })
     }
 
     /// Begins what is configured and not there, and ends what is there and configured no longer, or in another way.
     fn follow(&mut self) {
         let now = self.state.services.settings.borrow().clone();
-        let wanted = wanted::wanted(&now, self.profile.as_deref());
+        let selected = selection::selected(&now, self.profile.as_deref());
         let gone: Vec<String> = self
-            .legs
+            .upstreams
             .iter()
-            .filter(|(name, leg)| wanted.get(*name) != Some(&leg.config))
+            .filter(|(name, upstream)| selected.get(*name) != Some(&upstream.config))
             .map(|(name, _)| name.clone())
             .collect();
         for name in gone {
-            let Some(mut leg) = self.legs.remove(&name) else { continue };
-            leg.end();
+            let Some(mut upstream) = self.upstreams.remove(&name) else { continue };
+            upstream.end();
             let why =
                 format!("the entry of the server `{name}` in `mcp-servers.json` is gone, or was changed");
-            self.forget(leg.number, &why);
+            self.forget(upstream.number, &why);
             self.catalogue.forget(&name);
         }
-        for (name, config) in wanted {
-            if !self.legs.contains_key(&name) {
+        for (name, config) in selected {
+            if !self.upstreams.contains_key(&name) {
                 let ticket = self.moved.get(&name).map(|moved| moved.ticket.clone());
                 self.begin(name, config, ticket);
             }
@@ -169,23 +170,23 @@ impl Aggregate {
     }
 
     fn begin(&mut self, name: String, config: ServerConfig, ticket: Option<String>) {
-        self.last_leg += 1;
-        self.running.insert(self.last_leg);
-        let parts = LegParts {
+        self.last_upstream += 1;
+        self.running.insert(self.last_upstream);
+        let parts = UpstreamParts {
             state: self.state.clone(),
             client: self.client.clone(),
             connection: self.id.clone(),
-            number: self.last_leg,
+            number: self.last_upstream,
             config,
             events: self.events.clone(),
             ticket,
         };
-        self.legs.insert(name, Leg::begin(parts, COPIES));
+        self.upstreams.insert(name, Upstream::begin(parts, COPIES));
     }
 
-    /// Answers what a leg that is gone was asked, and takes back what it has asked.
-    fn forget(&mut self, leg: u64, why: &str) {
-        let (asked, of_server) = self.tables.gone(leg);
+    /// Answers what an upstream that is gone was asked, and takes back what it has asked.
+    fn forget(&mut self, upstream: u64, why: &str) {
+        let (asked, of_server) = self.tables.gone(upstream);
         for id in asked {
             self.fail(&id, ErrorCode::INTERNAL_ERROR, why);
         }
@@ -196,49 +197,55 @@ impl Aggregate {
         }
     }
 
-    /// Takes what happened in a leg.
-    fn happened(&mut self, (number, event): FromLeg) {
+    /// Takes what happened in an upstream.
+    fn happened(&mut self, (number, event): FromUpstream) {
         match event {
-            LegEvent::Line(line) => self.leg_says(number, line),
-            LegEvent::Note(ShimNote::Moved { ticket }) => {
+            UpstreamEvent::Line(line) => self.upstream_says(number, line),
+            UpstreamEvent::Note(ShimNote::Moved { ticket }) => {
                 if let Some(server) = self.server(number) {
                     self.tickets.insert(server, ticket);
                 }
             }
-            LegEvent::Note(note) => {
+            UpstreamEvent::Note(note) => {
                 // A shim that copies has no ear for it.
                 let _ = self.notes.send(note);
             }
-            LegEvent::Began(session) => self.began(number, session),
-            LegEvent::Over(why) => self.over(number, why),
+            UpstreamEvent::Began(session) => self.began(number, session),
+            UpstreamEvent::Over(why) => self.over(number, why),
         }
     }
 
     fn began(&mut self, number: u64, session: Arc<Session>) {
-        let Some((name, leg)) = self.legs.iter_mut().find(|(_, leg)| leg.number == number) else {
+        let Some((name, upstream)) =
+            self.upstreams.iter_mut().find(|(_, upstream)| upstream.number == number)
+        else {
             // Its entry has gone meanwhile.
             return session.end();
         };
-        leg.session = Some(session);
+        upstream.session = Some(session);
         match self.moved.remove(name) {
-            Some(MovedLeg { capabilities, .. }) => self.came(number, capabilities),
-            None => self.greet_leg(number),
+            Some(MovedUpstream { capabilities, .. }) => self.came(number, capabilities),
+            None => self.greet_upstream(number),
         }
     }
 
     fn over(&mut self, number: u64, why: Option<String>) {
         self.running.remove(&number);
-        let Some((name, leg)) = self.legs.iter_mut().find(|(_, leg)| leg.number == number) else { return };
+        let Some((name, upstream)) =
+            self.upstreams.iter_mut().find(|(_, upstream)| upstream.number == number)
+        else {
+            return;
+        };
         let name = name.clone();
-        leg.session = None;
+        upstream.session = None;
         match why {
             Some(why) => {
                 self.moved.remove(&name);
                 self.is_missing(number, why);
             }
             None => {
-                leg.phase = Phase::Ended;
-                leg.hang_up();
+                upstream.phase = Phase::Ended;
+                upstream.hang_up();
                 self.forget(number, &format!("the session with the server `{name}` was ended"));
                 self.catalogue.forget(&name);
                 self.refresh();
@@ -249,11 +256,16 @@ impl Aggregate {
     /// Tries what is missing again, when it is time.
     fn retry(&mut self) {
         let now = Instant::now();
-        let due = |leg: &&mut Leg| leg.retry.is_some_and(|at| at <= now);
+        let due = |upstream: &&mut Upstream| upstream.retry.is_some_and(|at| at <= now);
         let mut again = Vec::new();
-        for leg in self.legs.values_mut().filter(due) {
-            leg.retry = None;
-            again.push((leg.number, leg.phase == Phase::Coming, leg.session.is_some(), leg.config.clone()));
+        for upstream in self.upstreams.values_mut().filter(due) {
+            upstream.retry = None;
+            again.push((
+                upstream.number,
+                upstream.phase == Phase::Coming,
+                upstream.session.is_some(),
+                upstream.config.clone(),
+            ));
         }
         for (number, is_late, has_session, config) in again {
             if is_late {
@@ -262,7 +274,7 @@ impl Aggregate {
                     config.name
                 ));
             } else if has_session {
-                self.greet_leg(number);
+                self.greet_upstream(number);
             } else {
                 self.begin_again(config);
             }
@@ -271,16 +283,16 @@ impl Aggregate {
 
     fn begin_again(&mut self, config: ServerConfig) {
         let name = config.name.clone();
-        let before = self.legs.remove(&name);
+        let before = self.upstreams.remove(&name);
         self.begin(name.clone(), config, None);
-        if let (Some(leg), Some(before)) = (self.legs.get_mut(&name), before) {
-            leg.after(&before);
+        if let (Some(upstream), Some(before)) = (self.upstreams.get_mut(&name), before) {
+            upstream.after(&before);
         }
     }
 
-    fn to_leg(&self, leg: u64, line: Vec<u8>, held: MemoryShare) {
-        if let Some(leg) = self.legs.values().find(|of| of.number == leg)
-            && let Err(full) = leg.send(line, held)
+    fn to_upstream(&self, upstream: u64, line: Vec<u8>, held: MemoryShare) {
+        if let Some(upstream) = self.upstreams.values().find(|of| of.number == upstream)
+            && let Err(full) = upstream.send(line, held)
         {
             tracing::warn!("{full}");
         }
@@ -296,6 +308,6 @@ impl Aggregate {
 
     /// Returns `true` if every session was ended by the person.
     fn is_all_ended(&self) -> bool {
-        !self.legs.is_empty() && self.legs.values().all(|leg| leg.phase == Phase::Ended)
+        !self.upstreams.is_empty() && self.upstreams.values().all(|upstream| upstream.phase == Phase::Ended)
     }
 }

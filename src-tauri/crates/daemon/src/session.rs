@@ -42,7 +42,7 @@ use ironcurtain_audit::{Entry, Event};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{RootView, SessionView, ShimNote};
 pub(crate) use modern::{ClientEra, ClientLines};
-pub(crate) use moving::{CUT_OFF, Kept, take_kept};
+pub(crate) use moving::{CUT_OFF, Kept, as_base64, take_kept};
 pub use moving::{MovedSession, TicketError};
 use one_time::OneTimeGrants;
 pub use open::{Beginning, SessionError};

@@ -34,7 +34,7 @@ pub fn about(step: &ExplanationStep) -> String {
 
 /// The reason of a step's decision.
 #[must_use]
-pub fn settled(step: &ExplanationStep) -> String {
+pub fn reason_of(step: &ExplanationStep) -> String {
     const OUTSIDE: &str = "it is not among the hosts of this server";
     match &step.settled_by {
         SettledBy::SessionFolder => "it is inside the session sandbox".to_owned(),

@@ -10,7 +10,7 @@ use ironcurtain_policy::{
     Decision, Denial, Explanation, ExplanationStep, Mismatch, RuleReason, SettledBy, Verdict, strict,
 };
 use ironcurtain_policy_tools::Ruling;
-use ironcurtain_policy_tools::explained::{about, decision_of, is_by_gate, missed, settled};
+use ironcurtain_policy_tools::explained::{about, decision_of, is_by_gate, missed, reason_of};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ fn step_in_words(text: &mut Sheet, step: &ExplanationStep) {
     for (rule, miss) in &step.passed {
         text.line(format_args!("    not `{rule}`: {}", missed(*miss)));
     }
-    text.line(format_args!("    {}: {}", word(decision_of(step)), settled(step)));
+    text.line(format_args!("    {}: {}", word(decision_of(step)), reason_of(step)));
 }
 
 fn verdict_in_words(text: &mut Sheet, verdict: &Verdict) {

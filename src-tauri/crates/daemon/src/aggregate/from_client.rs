@@ -5,10 +5,10 @@
 
 use super::Aggregate;
 use super::greeting::Greeting;
-use super::leg::Phase;
 use super::lists::Kind;
 use super::routing::{Destination, clipped};
 use super::tables::Own;
+use super::upstream::Phase;
 use crate::server::MemoryShare;
 use crate::wire::{
     Fields, Id, Incoming, Line, MAX_LINE_BYTES, Outgoing, Salvage, error_line, id_in, members,
@@ -66,8 +66,8 @@ impl Aggregate {
             Ok(Incoming::Notification { method, params }) => self.notification(&method, params).await,
             Ok(Incoming::Response { id, response }) => {
                 // The server that asked is gone if there is none.
-                if let Some((leg, own)) = self.tables.answers_server(&id) {
-                    self.to_leg(leg, response_line(&own, &response), held);
+                if let Some((upstream, own)) = self.tables.answers_server(&id) {
+                    self.to_upstream(upstream, response_line(&own, &response), held);
                 }
             }
             Err(problem) => {
@@ -147,15 +147,15 @@ impl Aggregate {
     }
 
     fn hand_on(&mut self, server: &str, id: &Id, (method, fields): (&str, &Fields), held: MemoryShare) {
-        let Some(leg) = self.legs.get(server) else {
+        let Some(upstream) = self.upstreams.get(server) else {
             return self.fail(id, ErrorCode::INTERNAL_ERROR, &format!("the server `{server}` is gone"));
         };
         let params = match to_raw_value(fields) {
             Ok(params) => params,
             Err(problem) => return self.fail(id, ErrorCode::INTERNAL_ERROR, &problem.to_string()),
         };
-        match leg.send(request_line(id, method, Some(&params)), held) {
-            Ok(()) => self.tables.asks(id, leg.number, method, fields),
+        match upstream.send(request_line(id, method, Some(&params)), held) {
+            Ok(()) => self.tables.asks(id, upstream.number, method, fields),
             Err(full) => self.fail(id, ErrorCode::INTERNAL_ERROR, &full.to_string()),
         }
     }
@@ -167,28 +167,32 @@ impl Aggregate {
         match Greeting::of(params) {
             Err(problem) => self.fail(id, ErrorCode::INVALID_PARAMS, &problem.to_string()),
             Ok(greeting) => {
-                let answer = greeting.answer(self.legs.keys().map(String::as_str));
+                let answer = greeting.answer(self.upstreams.keys().map(String::as_str));
                 self.greeting = Some(greeting);
                 self.greeted_at = Instant::now();
                 self.reply(result_line(id, &answer));
-                let there: Vec<u64> = self.legs.values().map(|leg| leg.number).collect();
-                there.into_iter().for_each(|leg| self.greet_leg(leg));
+                let there: Vec<u64> = self.upstreams.values().map(|upstream| upstream.number).collect();
+                there.into_iter().for_each(|upstream| self.greet_upstream(upstream));
             }
         }
     }
 
     fn set_level(&mut self, id: &Id, params: Option<Box<RawValue>>) {
         self.level = params;
-        let with_log: Vec<u64> =
-            self.legs.values().filter(|leg| leg.has("logging")).map(|leg| leg.number).collect();
-        with_log.into_iter().for_each(|leg| self.tell_level(leg));
+        let with_log: Vec<u64> = self
+            .upstreams
+            .values()
+            .filter(|upstream| upstream.has("logging"))
+            .map(|upstream| upstream.number)
+            .collect();
+        with_log.into_iter().for_each(|upstream| self.tell_level(upstream));
         self.reply(result_line(id, &json!({})));
     }
 
     /// Tells a server the level of the log that the client wants.
-    pub(super) fn tell_level(&mut self, leg: u64) {
+    pub(super) fn tell_level(&mut self, upstream: u64) {
         if let Some(level) = self.level.clone() {
-            self.ask_leg(leg, Own::Level, "logging/setLevel", Some(&level));
+            self.ask_upstream(upstream, Own::Level, "logging/setLevel", Some(&level));
         }
     }
 
@@ -215,28 +219,33 @@ impl Aggregate {
             "notifications/initialized" => {}
             "notifications/roots/list_changed" => {
                 let line = notification_line(method, params.as_deref());
-                let there = self.legs.values().filter(|leg| leg.phase == Phase::Up).map(|leg| leg.number);
-                for leg in there.collect::<Vec<_>>() {
-                    self.to_leg(leg, line.clone(), None);
+                let there = self
+                    .upstreams
+                    .values()
+                    .filter(|upstream| upstream.phase == Phase::Up)
+                    .map(|upstream| upstream.number);
+                for upstream in there.collect::<Vec<_>>() {
+                    self.to_upstream(upstream, line.clone(), None);
                 }
             }
             "notifications/cancelled" => {
                 let Some(id) = raw("requestId").and_then(|raw| Id::try_from(raw).ok()) else { return };
                 self.waiting.retain(|waiting| waiting.id != id);
-                if let Some(leg) = self.tables.leg_of(&id) {
+                if let Some(upstream) = self.tables.upstream_of(&id) {
                     self.tables.finished(&id, None);
-                    self.to_leg(leg, notification_line(method, params.as_deref()), None);
+                    self.to_upstream(upstream, notification_line(method, params.as_deref()), None);
                 }
             }
             "notifications/progress" => {
-                let Some((leg, token)) = raw("progressToken").and_then(|token| self.tables.reported(token))
+                let Some((upstream, token)) =
+                    raw("progressToken").and_then(|token| self.tables.reported(token))
                 else {
                     return;
                 };
                 let Some(mut fields) = fields else { return };
                 fields.set("progressToken", token);
                 let params = to_raw_value(&fields).ok();
-                self.to_leg(leg, notification_line(method, params.as_deref()), None);
+                self.to_upstream(upstream, notification_line(method, params.as_deref()), None);
             }
             _ => {
                 let text = "a message without an id that is no notification of a client was dropped";

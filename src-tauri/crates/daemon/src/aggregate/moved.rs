@@ -4,12 +4,10 @@
 //! - INVARIANT: nothing is handed to a session any more when it moves, so nothing is lost between the two.
 //! - A server that was missing begins anew there.
 
-use super::leg::Phase;
-use super::{Aggregate, CUT_OFF, FromLeg, private_dir};
-use crate::session::{ClientEra, Kept, TicketError, take_kept};
+use super::upstream::Phase;
+use super::{Aggregate, CUT_OFF, FromUpstream, private_dir};
+use crate::session::{ClientEra, Kept, TicketError, as_base64, take_kept};
 use crate::wire::Fields;
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use ironcurtain_protocol::ShimNote;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -29,7 +27,7 @@ pub(crate) struct MovedAggregate {
     pub(super) level: Option<Box<RawValue>>,
     pub(super) tasks: HashMap<String, String>,
     /// The sessions, by their server.
-    pub(super) legs: BTreeMap<String, MovedLeg>,
+    pub(super) upstreams: BTreeMap<String, MovedUpstream>,
     pub(super) era: ClientEra,
     /// Bytes of the client, from the beginning of a message.
     #[serde(with = "as_base64")]
@@ -38,7 +36,7 @@ pub(crate) struct MovedAggregate {
 
 /// A session that moves with it.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct MovedLeg {
+pub(super) struct MovedUpstream {
     pub(super) ticket: String,
     /// The capabilities of the server, which is not greeted again.
     pub(super) capabilities: Fields,
@@ -54,7 +52,7 @@ impl MovedAggregate {
             greeting: None,
             level: None,
             tasks: HashMap::new(),
-            legs: BTreeMap::new(),
+            upstreams: BTreeMap::new(),
             era: ClientEra::default(),
             unread: Vec::new(),
         }
@@ -81,11 +79,11 @@ impl Aggregate {
     pub(super) async fn moves(
         &mut self,
         (unread, era): (&[u8], &(dyn Fn() -> ClientEra + Send + Sync)),
-        events: &mut mpsc::UnboundedReceiver<FromLeg>,
+        events: &mut mpsc::UnboundedReceiver<FromUpstream>,
     ) -> bool {
         self.cut_off(CUT_OFF);
-        for leg in self.legs.values_mut() {
-            if leg.phase == Phase::Up { leg.hang_up() } else { leg.end() }
+        for upstream in self.upstreams.values_mut() {
+            if upstream.phase == Phase::Up { upstream.hang_up() } else { upstream.end() }
         }
         if tokio::time::timeout(super::serve::END_BOUND, self.until_ended(events)).await.is_err() {
             return false;
@@ -104,12 +102,12 @@ impl Aggregate {
     fn keep(&mut self, unread: &[u8], era: ClientEra) -> io::Result<String> {
         let sessions = self.state.services.home.sessions();
         private_dir(&sessions.join(&self.id)).map_err(io::Error::other)?;
-        let legs = std::mem::take(&mut self.tickets).into_iter().filter_map(|(server, ticket)| {
-            let capabilities = self.legs.get(&server)?.capabilities.clone();
-            Some((server, MovedLeg { ticket, capabilities }))
+        let upstreams = std::mem::take(&mut self.tickets).into_iter().filter_map(|(server, ticket)| {
+            let capabilities = self.upstreams.get(&server)?.capabilities.clone();
+            Some((server, MovedUpstream { ticket, capabilities }))
         });
         let moved = MovedAggregate {
-            legs: legs.collect(),
+            upstreams: upstreams.collect(),
             id: self.id.clone(),
             client: self.client.key.clone(),
             profile: self.profile.clone(),
@@ -120,20 +118,5 @@ impl Aggregate {
             unread: unread.to_vec(),
         };
         Kept::keep(&sessions, &self.id, moved)
-    }
-}
-
-/// Bytes as text.
-mod as_base64 {
-    use super::{BASE64_STANDARD, Engine};
-    use serde::{Deserialize, Deserializer, Serializer, de};
-
-    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        BASE64_STANDARD.decode(text).map_err(de::Error::custom)
     }
 }

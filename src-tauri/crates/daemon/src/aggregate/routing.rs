@@ -1,9 +1,9 @@
 //! The server that a request of the client is for, by a name, an address or a task in it.
 
 use super::Aggregate;
-use super::leg::Phase;
 use super::lists::Kind;
 use super::names::may_be_of;
+use super::upstream::Phase;
 use crate::consent::visible;
 use crate::wire::Fields;
 use rmcp::model::ErrorCode;
@@ -63,11 +63,11 @@ impl Aggregate {
     /// The time until which a request may wait for servers: a call for the one that its name begins with, anything else for
     /// all that have not come.
     pub(super) fn patience(&self, method: &str, params: Option<&RawValue>) -> Option<Instant> {
-        let mut coming = self.legs.values().filter(|leg| !leg.is_settled());
+        let mut coming = self.upstreams.values().filter(|upstream| !upstream.is_settled());
         match name_in(method, params) {
             Some(name) => {
-                let it = coming.filter(|leg| may_be_of(&name, &leg.config.name));
-                it.map(|leg| leg.comes_until).max()
+                let it = coming.filter(|upstream| may_be_of(&name, &upstream.config.name));
+                it.map(|upstream| upstream.comes_until).max()
             }
             None => coming.next().map(|_| self.greeted_at + LIST_PATIENCE),
         }
@@ -127,11 +127,12 @@ impl Aggregate {
             return Ok(server.clone());
         }
         let (what, list) = (if kind == Kind::Tools { "tool" } else { "prompt" }, kind.method());
-        let Some((server, leg)) = self.legs.iter().find(|(server, _)| may_be_of(&name, server)) else {
+        let Some((server, upstream)) = self.upstreams.iter().find(|(server, _)| may_be_of(&name, server))
+        else {
             return Err(NoServerError::Unknown { what, name: clipped(&name), list });
         };
         let server = server.clone();
-        Err(match &leg.phase {
+        Err(match &upstream.phase {
             Phase::Up => NoServerError::NotThere { what, name: clipped(&name), server, list },
             Phase::Coming => NoServerError::Coming(server),
             Phase::Missing(why) => NoServerError::Missing { server, why: why.clone() },

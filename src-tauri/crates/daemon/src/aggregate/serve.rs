@@ -1,6 +1,6 @@
 //! Serving the client of a connection, and the end of it.
 
-use super::leg::{FromLeg, Leg};
+use super::upstream::{FromUpstream, Upstream};
 use super::{Aggregate, COPIES, Opened};
 use crate::listener::{ClientStdio, attend};
 use crate::session::ClientLines;
@@ -69,7 +69,7 @@ impl Opened {
             Ending::Over => {}
         }
         aggregate.to_client.close();
-        aggregate.legs.values_mut().for_each(Leg::end);
+        aggregate.upstreams.values_mut().for_each(Upstream::end);
         // What takes longer ends by itself.
         let _ = tokio::time::timeout(END_BOUND, aggregate.until_ended(&mut events)).await;
     }
@@ -80,7 +80,7 @@ impl Aggregate {
     async fn listen(
         &mut self,
         lines: &mut ClientLines,
-        events: &mut mpsc::UnboundedReceiver<FromLeg>,
+        events: &mut mpsc::UnboundedReceiver<FromUpstream>,
     ) -> Ending {
         let (shutdown, unread) = (self.state.services.shutdown.clone(), self.unread.clone());
         let mut settings = self.state.services.settings.clone();
@@ -88,7 +88,8 @@ impl Aggregate {
         self.follow();
         let to_client = self.to_client.clone();
         loop {
-            let until = self.legs.values().filter_map(|leg| leg.retry).chain(self.waits_until()).min();
+            let until =
+                self.upstreams.values().filter_map(|upstream| upstream.retry).chain(self.waits_until()).min();
             let alarm = async {
                 match until {
                     Some(until) => tokio::time::sleep_until(until).await,
@@ -124,7 +125,7 @@ impl Aggregate {
     }
 
     /// Waits until every request of the client is answered and the client has the answers, within a bound.
-    async fn answers_are_out(&mut self, events: &mut mpsc::UnboundedReceiver<FromLeg>) {
+    async fn answers_are_out(&mut self, events: &mut mpsc::UnboundedReceiver<FromUpstream>) {
         let bound = Instant::now() + ANSWERS_BOUND;
         let answered = async {
             while !self.waiting.is_empty() || self.tables.is_any_asked() {
@@ -142,7 +143,7 @@ impl Aggregate {
     }
 
     /// Takes what still happens until every session has ended.
-    pub(super) async fn until_ended(&mut self, events: &mut mpsc::UnboundedReceiver<FromLeg>) {
+    pub(super) async fn until_ended(&mut self, events: &mut mpsc::UnboundedReceiver<FromUpstream>) {
         while !self.running.is_empty() {
             match events.recv().await {
                 Some(event) => self.happened(event),

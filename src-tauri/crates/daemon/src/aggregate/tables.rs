@@ -14,7 +14,7 @@ const MOST_TASKS: usize = 10_000;
 /// A request of the client that a server has.
 #[derive(Debug)]
 pub(super) struct Asked {
-    pub(super) leg: u64,
+    pub(super) upstream: u64,
     pub(super) calls_tool: bool,
     pub(super) makes_task: bool,
     token: Option<String>,
@@ -31,7 +31,7 @@ pub(super) enum Own {
 /// A request of a server that the client has.
 #[derive(Debug)]
 struct OfServer {
-    leg: u64,
+    upstream: u64,
     id: Id,
     token: Option<String>,
 }
@@ -78,15 +78,15 @@ impl Tables {
         Id::try_from(&*name).ok()
     }
 
-    /// A request of the client goes to this leg.
-    pub(super) fn asks(&mut self, id: &Id, leg: u64, method: &str, params: &Fields) {
+    /// A request of the client goes to this upstream.
+    pub(super) fn asks(&mut self, id: &Id, upstream: u64, method: &str, params: &Fields) {
         let token = token(params).map(|token| token.get().to_owned());
         if let Some(token) = &token {
-            self.tokens.insert(token.clone(), leg);
+            self.tokens.insert(token.clone(), upstream);
         }
         let calls_tool = method == "tools/call";
         let makes_task = calls_tool && params.get("task").is_some();
-        self.asked.insert(id.clone(), Asked { leg, calls_tool, makes_task, token });
+        self.asked.insert(id.clone(), Asked { upstream, calls_tool, makes_task, token });
     }
 
     /// Returns `true` while a request of the client of this id is under way.
@@ -99,9 +99,9 @@ impl Tables {
         !self.asked.is_empty()
     }
 
-    /// The client's request of this id is over, by this leg's word or the client's. What it has begun may still be reported on.
+    /// The client's request of this id is over, by this upstream's word or the client's. What it has begun may still be reported on.
     pub(super) fn finished(&mut self, id: &Id, by: Option<u64>) -> Option<Asked> {
-        self.asked.get(id).filter(|asked| by.is_none_or(|leg| asked.leg == leg))?;
+        self.asked.get(id).filter(|asked| by.is_none_or(|upstream| asked.upstream == upstream))?;
         let asked = self.asked.remove(id)?;
         if let Some(token) = asked.token.as_ref().filter(|_| !asked.makes_task) {
             self.tokens.remove(token);
@@ -109,21 +109,21 @@ impl Tables {
         Some(asked)
     }
 
-    /// A request of ours to this leg; its id.
-    pub(super) fn asks_itself(&mut self, leg: u64, own: Own) -> Option<Id> {
+    /// A request of ours to this upstream; its id.
+    pub(super) fn asks_itself(&mut self, upstream: u64, own: Own) -> Option<Id> {
         let id = self.id()?;
-        self.own.insert(id.clone(), (leg, own));
+        self.own.insert(id.clone(), (upstream, own));
         Some(id)
     }
 
-    /// The request of ours that this leg answers.
-    pub(super) fn answers_us(&mut self, leg: u64, id: &Id) -> Option<Own> {
-        self.own.get(id).filter(|(of, _)| *of == leg)?;
+    /// The request of ours that this upstream answers.
+    pub(super) fn answers_us(&mut self, upstream: u64, id: &Id) -> Option<Own> {
+        self.own.get(id).filter(|(of, _)| *of == upstream)?;
         self.own.remove(id).map(|(_, own)| own)
     }
 
     /// A request of a server: its id for the client, with its token exchanged in the parameters.
-    pub(super) fn server_asks(&mut self, leg: u64, id: Id, params: &mut Fields) -> Option<Id> {
+    pub(super) fn server_asks(&mut self, upstream: u64, id: Id, params: &mut Fields) -> Option<Id> {
         let ours = self.id()?;
         let token = match token(params) {
             None => None,
@@ -133,39 +133,39 @@ impl Tables {
                 let mut meta: Fields = serde_json::from_str(params.get("_meta")?.get()).ok()?;
                 meta.set("progressToken", raw);
                 params.set("_meta", to_raw_value(&meta).ok()?);
-                self.server_tokens.insert(new.clone(), (leg, old));
+                self.server_tokens.insert(new.clone(), (upstream, old));
                 Some(new)
             }
         };
-        self.of_servers.insert(ours.clone(), OfServer { leg, id, token });
+        self.of_servers.insert(ours.clone(), OfServer { upstream, id, token });
         Some(ours)
     }
 
-    /// The leg that the client answers, and the id there.
+    /// The upstream that the client answers, and the id there.
     pub(super) fn answers_server(&mut self, id: &Id) -> Option<(u64, Id)> {
-        let OfServer { leg, id, token } = self.of_servers.remove(id)?;
+        let OfServer { upstream, id, token } = self.of_servers.remove(id)?;
         token.map(|token| self.server_tokens.remove(&token));
-        Some((leg, id))
+        Some((upstream, id))
     }
 
     /// Our id for a request that a server takes back.
-    pub(super) fn server_takes_back(&mut self, leg: u64, id: &Id) -> Option<Id> {
-        let ours = self.of_servers.iter().find(|(_, of)| of.leg == leg && of.id == *id)?.0.clone();
+    pub(super) fn server_takes_back(&mut self, upstream: u64, id: &Id) -> Option<Id> {
+        let ours = self.of_servers.iter().find(|(_, of)| of.upstream == upstream && of.id == *id)?.0.clone();
         self.answers_server(&ours);
         Some(ours)
     }
 
-    /// The leg of the client's request of this id.
-    pub(super) fn leg_of(&self, id: &Id) -> Option<u64> {
-        self.asked.get(id).map(|asked| asked.leg)
+    /// The upstream of the client's request of this id.
+    pub(super) fn upstream_of(&self, id: &Id) -> Option<u64> {
+        self.asked.get(id).map(|asked| asked.upstream)
     }
 
-    /// Returns `true` if this leg may report by this token of the client.
-    pub(super) fn may_report(&self, leg: u64, token: &RawValue) -> bool {
-        self.tokens.get(token.get()) == Some(&leg)
+    /// Returns `true` if this upstream may report by this token of the client.
+    pub(super) fn may_report(&self, upstream: u64, token: &RawValue) -> bool {
+        self.tokens.get(token.get()) == Some(&upstream)
     }
 
-    /// The leg that a token of ours stands for one of, and that.
+    /// The upstream that a token of ours stands for one of, and that.
     pub(super) fn reported(&self, token: &RawValue) -> Option<(u64, Box<RawValue>)> {
         self.server_tokens.get(token.get()).cloned()
     }
@@ -188,20 +188,28 @@ impl Tables {
         &self.tasks
     }
 
-    /// A leg is gone: the client's requests that it had, and our ids of what it had asked.
-    pub(super) fn gone(&mut self, leg: u64) -> (Vec<Id>, Vec<Id>) {
-        let asked: Vec<Id> =
-            self.asked.iter().filter(|(_, asked)| asked.leg == leg).map(|(id, _)| id.clone()).collect();
+    /// An upstream is gone: the client's requests that it had, and our ids of what it had asked.
+    pub(super) fn gone(&mut self, upstream: u64) -> (Vec<Id>, Vec<Id>) {
+        let asked: Vec<Id> = self
+            .asked
+            .iter()
+            .filter(|(_, asked)| asked.upstream == upstream)
+            .map(|(id, _)| id.clone())
+            .collect();
         for id in &asked {
             self.finished(id, None);
         }
-        let of_server: Vec<Id> =
-            self.of_servers.iter().filter(|(_, of)| of.leg == leg).map(|(id, _)| id.clone()).collect();
+        let of_server: Vec<Id> = self
+            .of_servers
+            .iter()
+            .filter(|(_, of)| of.upstream == upstream)
+            .map(|(id, _)| id.clone())
+            .collect();
         for id in &of_server {
             self.answers_server(id);
         }
-        self.own.retain(|_, (of, _)| *of != leg);
-        self.tokens.retain(|_, of| *of != leg);
+        self.own.retain(|_, (of, _)| *of != upstream);
+        self.tokens.retain(|_, of| *of != upstream);
         (asked, of_server)
     }
 }
@@ -242,15 +250,15 @@ mod tests {
     #[test]
     fn two_servers_may_ask_by_the_same_id_and_the_same_token() {
         let mut tables = tables();
-        let mut ask = |leg| {
+        let mut ask = |upstream| {
             let mut params = fields(r#"{"_meta":{"progressToken":1},"message":"m"}"#);
-            let id = tables.server_asks(leg, Id::from(1), &mut params).unwrap();
+            let id = tables.server_asks(upstream, Id::from(1), &mut params).unwrap();
             (id, token(&params).unwrap())
         };
         let ((one, token_one), (two, token_two)) = (ask(1), ask(2));
         assert!(one != two && token_one.get() != token_two.get());
-        let (leg, token) = tables.reported(&token_two).unwrap();
-        assert_eq!((leg, token.get()), (2, "1"));
+        let (upstream, token) = tables.reported(&token_two).unwrap();
+        assert_eq!((upstream, token.get()), (2, "1"));
         assert_eq!(tables.server_takes_back(1, &Id::from(1)), Some(one.clone()));
         assert_eq!(tables.answers_server(&one), None);
         assert_eq!(tables.answers_server(&two), Some((2, Id::from(1))));

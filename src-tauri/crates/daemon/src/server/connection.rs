@@ -12,6 +12,7 @@
 
 mod asked;
 pub(super) mod modern;
+mod reader;
 
 pub use asked::{AtServer, PendingRequest, ServerAnswer};
 
@@ -19,27 +20,20 @@ use super::down::{NoAnswer, ServerExit};
 use super::roots::ServerView;
 use crate::consent::visible;
 use crate::session_log::SessionLog;
-use crate::wire::{Allowance, Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Outbox, Outgoing, Output};
-use crate::wire::{Response, Salvage, Share, error_line, notification_line, request_parts};
-use crate::wire::{response_parts, result_line, server_may_tell};
+use crate::wire::{Allowance, Id, Input, Outbox, Outgoing, Output, Response, Share};
+use crate::wire::{notification_line, request_parts, response_parts};
+use asked::Asked;
 pub(super) use asked::Then;
-use asked::{Asked, MOST_OF_CLIENT};
 use modern::ModernServer;
-use rmcp::model::ErrorCode;
+use reader::Reader;
+pub(super) use reader::SAMPLING;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
-
-/// The number of answers of ours that may wait for a server that does not read.
-const MOST_UNWRITTEN: usize = 256;
-
-/// The time for which requests without an answer wait to be told how their server ended.
-const ENDING_BOUND: Duration = Duration::from_secs(1);
 
 /// The number of characters of a client's reason for taking a request back that are passed on.
 const LONGEST_REASON: usize = 1000;
@@ -47,15 +41,9 @@ const LONGEST_REASON: usize = 1000;
 /// The notification by which whoever sent a request takes it back.
 const CANCELLED: &str = "notifications/cancelled";
 
-/// The number of characters of a method that is not taken that are repeated.
-const LONGEST_METHOD: usize = 100;
-
 /// A share of a session's memory. It is given back when the last holder lets go: when the bytes it stands for are
 /// written, or nobody wants them any more.
 pub type MemoryShare = Option<Arc<Share>>;
-
-/// The request of a server that is asked about.
-const SAMPLING: &str = "sampling/createMessage";
 
 /// Something that a server wants the client's model to answer.
 #[derive(Debug)]
@@ -83,9 +71,8 @@ pub struct ServerConnection {
     pub(super) told: watch::Receiver<u64>,
 }
 
-/// The parts that a conversation is started with.
-pub(super) struct ConnectionOptions {
-    pub(super) stdin: Output,
+/// The server's output, and where to with what it says.
+pub(super) struct FromServer {
     pub(super) stdout: Input,
     /// The way to the client.
     pub(super) client: Outbox,
@@ -117,30 +104,17 @@ impl Drop for Reading {
 
 impl ServerConnection {
     /// Starts the conversation.
-    pub(super) fn start(options: ConnectionOptions) -> (Self, Reading) {
+    pub(super) fn start(stdin: Output, from_server: FromServer) -> (Self, Reading) {
         let (told_sender, told) = watch::channel(0);
         let (end, ended) = oneshot::channel();
         let connection = Self {
             asked: Arc::default(),
-            to_server: Outbox::new(options.stdin),
+            to_server: Outbox::new(stdin),
             initialized: Arc::default(),
             modern: Arc::default(),
             told,
         };
-        let reader = Reader {
-            asked: connection.asked.clone(),
-            modern: connection.modern.clone(),
-            to_server: connection.to_server.clone(),
-            client: options.client,
-            roots: options.roots,
-            client_takes: options.client_takes,
-            sampling: options.sampling,
-            connection: connection.clone(),
-            noise: options.noise,
-            told: told_sender,
-            unwritten: Arc::new(Semaphore::new(MOST_UNWRITTEN)),
-        };
-        let stdout = Lines::within(options.memory, options.stdout, MAX_LINE_BYTES);
+        let (reader, stdout) = Reader::new(connection.clone(), from_server, told_sender);
         let task = tokio::spawn(reader.run(stdout, end)).abort_handle();
         (connection, Reading { ended, task })
     }
@@ -279,148 +253,6 @@ impl ServerConnection {
             self.to_server.send(Outgoing::line(cancelled_line(id, reason)));
         }
     }
-}
-
-struct Reader {
-    asked: Arc<Asked>,
-    modern: Arc<OnceLock<Arc<ModernServer>>>,
-    to_server: Outbox,
-    client: Outbox,
-    roots: watch::Receiver<ServerView>,
-    client_takes: watch::Receiver<HashSet<String>>,
-    sampling: mpsc::UnboundedSender<SamplingRequest>,
-    /// For whoever is asked about a request.
-    connection: ServerConnection,
-    noise: SessionLog,
-    told: watch::Sender<u64>,
-    /// Has a permit for every answer of ours that may wait still.
-    unwritten: Arc<Semaphore>,
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        self.asked.end(&NoAnswer::Ended(None));
-        if let Some(modern) = self.modern.get() {
-            modern.ended(&NoAnswer::Ended(None));
-        }
-    }
-}
-
-impl Reader {
-    async fn run(self, mut stdout: Lines<Input>, end: oneshot::Sender<()>) {
-        loop {
-            // The semaphore is never closed.
-            drop(self.unwritten.acquire().await);
-            match stdout.next().await {
-                Ok(Some(Line::Whole(line, share))) => self.receive(line, share.map(Arc::new)),
-                Ok(Some(Line::TooLong { length, .. })) => self.gone(&NoAnswer::TooLong(length)),
-                Ok(Some(Line::NoRoom { .. })) => self.gone(&NoAnswer::NoRoom),
-                Ok(None) | Err(_) => break,
-            }
-        }
-        self.asked.take_no_more();
-        // Nobody may wait for it any more.
-        let _ = end.send(());
-        // Whoever owns the process says how it ended.
-        tokio::time::sleep(ENDING_BOUND).await;
-    }
-
-    fn receive(&self, line: Vec<u8>, held: MemoryShare) {
-        match Incoming::parse(&line) {
-            Ok(incoming) => {
-                // What of it is needed has been copied.
-                drop(line);
-                self.received(incoming, held);
-            }
-            Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
-            Err(problem) => {
-                let begins = line.get(..line.len().min(500)).unwrap_or_default();
-                let text = String::from_utf8_lossy(begins);
-                self.noise.write(format!("a line on standard output is no message ({problem}): {text}"));
-                // Whoever waits for it need not wait any more.
-                if let Some(Salvage { id, is_answer: true }) = Salvage::of(&line) {
-                    self.asked.misanswered(id.as_deref(), || NoAnswer::NotUnderstood(problem.to_string()));
-                }
-            }
-        }
-    }
-
-    fn received(&self, incoming: Incoming, held: MemoryShare) {
-        match incoming {
-            Incoming::Response { id, response } => {
-                if !self.asked.answered(&id, response, held) {
-                    self.noise.write(format!("an answer to a request that was not made: {}", id.as_json()));
-                }
-            }
-            Incoming::Request { id, method, params } => self.handle_request(id, &method, params, held),
-            Incoming::Notification { method, params } => self.handle_notification(&method, params, held),
-        }
-    }
-
-    fn handle_notification(&self, method: &str, params: Option<Box<RawValue>>, held: MemoryShare) {
-        let params = match self.modern.get().map(|modern| modern.notified(method, params.as_deref())) {
-            None => params,
-            Some(Some(rewritten)) => rewritten.or(params),
-            Some(None) => return,
-        };
-        if !server_may_tell(method) {
-            let text = format!("a notification that no server may send was dropped: {}", clipped(method));
-            return self.noise.write(text);
-        }
-        if method == CANCELLED {
-            self.asked.client_asked_no_more(params.as_deref());
-        }
-        self.to_client(Outgoing::line(notification_line(method, params.as_deref())), held);
-    }
-
-    fn handle_request(&self, id: Id, method: &str, params: Option<Box<RawValue>>, held: MemoryShare) {
-        match method {
-            "ping" => self.answer(result_line(&id, &serde_json::Map::new())),
-            "roots/list" => {
-                let shown = self.roots.borrow().clone();
-                self.answer(result_line(&id, &shown.mcp_roots()));
-                self.told.send_replace(shown.version);
-            }
-            _ if !self.client_takes.borrow().contains(method) => {
-                let text =
-                    format!("`{}` is not available through IronCurtain to this client", clipped(method));
-                self.answer(error_line(Some(&id), ErrorCode::METHOD_NOT_FOUND.0, &text));
-            }
-            _ if !self.asked.client_asked(&id) => {
-                let text = format!(
-                    "the client has not answered this id yet, or {MOST_OF_CLIENT} others; wait for its answers"
-                );
-                self.answer(error_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text));
-            }
-            SAMPLING => {
-                let request = SamplingRequest { id, params, held, connection: self.connection.clone() };
-                // A session that is gone asks nobody.
-                let _ = self.sampling.send(request);
-            }
-            _ => self.to_client(request_parts(&id, method, params), held),
-        }
-    }
-
-    /// Which request such a line answers cannot be known for sure, so none is left waiting for it.
-    fn gone(&self, why: &NoAnswer) {
-        self.noise.write(why.to_string());
-        self.asked.fail_all(why);
-    }
-
-    /// Answers the server. One line of it has one answer at most, and it is read only while there is a permit.
-    fn answer(&self, line: Vec<u8>) {
-        let unwritten = self.unwritten.clone().try_acquire_owned().ok();
-        self.to_server.send(Outgoing::line(line).holding(unwritten));
-    }
-
-    fn to_client(&self, line: Outgoing, held: MemoryShare) {
-        self.client.send(line.holding(held));
-    }
-}
-
-/// A method that is named in a sentence.
-fn clipped(method: &str) -> String {
-    visible::head(&visible::line(method), LONGEST_METHOD)
 }
 
 fn cancelled_line(id: u64, reason: Option<&str>) -> Vec<u8> {

@@ -41,25 +41,13 @@ const LONGEST: u64 = 256 << 20;
 /// A session on its way.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct MovedSession {
-    /// Its id.
-    id: String,
     client: String,
     server: String,
-    started_ms: u64,
-    says_it_is: Option<String>,
-    takes: HashSet<String>,
-    greeted: bool,
-    has_batches: bool,
-    paused: bool,
-    told: ToldState,
-    #[serde(default)]
-    era: ClientEra,
-    /// Bytes of the client, from the beginning of a message, as base64.
-    unread: String,
+    pub(super) state: ClientState,
 }
 
 /// The state of a session that comes from its client.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ClientState {
     pub(super) id: String,
     pub(super) started_ms: u64,
@@ -71,7 +59,8 @@ pub(super) struct ClientState {
     pub(super) paused: bool,
     pub(super) told: ToldState,
     pub(super) era: ClientEra,
-    /// Bytes of the client that are to be read first.
+    /// Bytes of the client that are to be read first, from the beginning of a message.
+    #[serde(with = "as_base64")]
     pub(super) unread: Vec<u8>,
 }
 
@@ -93,27 +82,6 @@ impl ClientState {
     }
 }
 
-impl From<MovedSession> for ClientState {
-    fn from(moved: MovedSession) -> Self {
-        let MovedSession {
-            id,
-            started_ms,
-            says_it_is,
-            takes,
-            greeted,
-            has_batches,
-            paused,
-            told,
-            era,
-            unread,
-            ..
-        } = moved;
-        // It was written by the same program.
-        let unread = BASE64_STANDARD.decode(unread).unwrap_or_default();
-        Self { id, started_ms, says_it_is, takes, greeted, has_batches, paused, told, era, unread }
-    }
-}
-
 /// Why no session is gone on with.
 #[derive(Debug, thiserror::Error)]
 pub enum TicketError {
@@ -132,7 +100,7 @@ impl MovedSession {
     /// [`TicketError`].
     pub fn take(sessions: &Path, ticket: &str, client: &str, server: &str) -> Result<Self, TicketError> {
         take_kept(sessions, ticket, |id, moved: &Self| {
-            (moved.id.as_str(), moved.client.as_str(), moved.server.as_str()) == (id, client, server)
+            (moved.state.id.as_str(), moved.client.as_str(), moved.server.as_str()) == (id, client, server)
         })
     }
 }
@@ -208,10 +176,8 @@ impl Session {
 
     /// Writes down what another trusted process needs to go on; its ticket.
     fn write_moved(&self, unread: &[u8], era: ClientEra) -> io::Result<String> {
-        let moved = MovedSession {
+        let state = ClientState {
             id: self.id.clone(),
-            client: self.principal.client.key.clone(),
-            server: self.config.name.clone(),
             started_ms: self.started_ms,
             says_it_is: self.principal.says_it_is.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             takes: self.client_takes.borrow().clone(),
@@ -220,8 +186,25 @@ impl Session {
             paused: self.is_paused(),
             told: self.server.told(),
             era,
-            unread: BASE64_STANDARD.encode(unread),
+            unread: unread.to_vec(),
         };
+        let (client, server) = (self.principal.client.key.clone(), self.config.name.clone());
+        let moved = MovedSession { client, server, state };
         Kept::keep(&self.services.home.sessions(), &self.id, moved)
+    }
+}
+
+/// Bytes as text.
+pub(crate) mod as_base64 {
+    use super::{BASE64_STANDARD, Engine};
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        BASE64_STANDARD.decode(text).map_err(de::Error::custom)
     }
 }

@@ -72,22 +72,9 @@ impl Session {
     pub async fn open(services: Services, beginning: Beginning) -> Result<Opened, SessionError> {
         let Beginning { client, server: config, connection, moved } = beginning;
         let is_moved = moved.is_some();
-        let ClientState {
-            id,
-            started_ms,
-            says_it_is,
-            takes,
-            greeted,
-            has_batches,
-            paused,
-            told,
-            unread,
-            era,
-        } = match moved {
-            Some(moved) => moved.into(),
-            None => ClientState::new()?,
-        };
-        if paused {
+        let state = moved.map_or_else(ClientState::new, |moved| Ok(moved.state))?;
+        let ClientState { id, started_ms, takes, told, unread, era, .. } = state;
+        if state.paused {
             services.broker.pause(&id);
         }
         let dir = services.home.sessions().join(&id);
@@ -109,7 +96,7 @@ impl Session {
         let principal = Principal {
             session: id.clone(),
             client,
-            says_it_is: Arc::new(Mutex::new(says_it_is)),
+            says_it_is: Arc::new(Mutex::new(state.says_it_is)),
             server: config.name.clone(),
             server_command: config.command_line(),
             // The network of one that is not has no use for it.
@@ -184,8 +171,8 @@ impl Session {
             echo: Mutex::default(),
             in_flight: Requests::default(),
             one_time: OneTimeGrants::default(),
-            greeted: AtomicBool::new(greeted),
-            has_batches: AtomicBool::new(has_batches),
+            greeted: AtomicBool::new(state.greeted),
+            has_batches: AtomicBool::new(state.has_batches),
             tasks: Tasks::default(),
             memory: of_client,
             last_in_line: Mutex::default(),

@@ -6,7 +6,7 @@ use super::{Actor, DownReason, STEADY, ServerState};
 use crate::autostart::WatchedServer;
 use crate::mounts::{Need, united};
 use crate::network::ServesNetwork;
-use crate::server::connection::{ConnectionOptions, ServerConnection};
+use crate::server::connection::{FromServer, ServerConnection};
 use crate::server::mounted::Mounted;
 use crate::server::process::{self, Process, ProcessHold, RemoteWay, Start, Watch};
 use crate::server::start_error::ServerStartError;
@@ -68,8 +68,7 @@ impl Actor {
     async fn process_started(&mut self, process: Process, mounted: Vec<Mounted>) {
         let Process { pid, stdin, stdout, stderr, hold, mut closed } = process;
         let stderr_tail = StderrTail::of(stderr, self.options.log.clone());
-        let (connection, reading) = ServerConnection::start(ConnectionOptions {
-            stdin,
+        let from_server = FromServer {
             stdout,
             client: self.options.client.clone(),
             memory: self.options.memory.clone(),
@@ -77,7 +76,8 @@ impl Actor {
             client_takes: self.options.client_takes.clone(),
             sampling: self.options.sampling.clone(),
             noise: self.options.log.clone(),
-        });
+        };
+        let (connection, reading) = ServerConnection::start(stdin, from_server);
         self.understands = 0;
         self.mounted = match hold {
             ProcessHold::Live { .. } | ProcessHold::Fixed { .. } => {

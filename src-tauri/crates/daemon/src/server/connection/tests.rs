@@ -1,5 +1,6 @@
 //! The lines that pass a connection, and those that do not.
 
+use super::asked::MOST_OF_CLIENT;
 use super::*;
 use crate::session_log::SessionLogs;
 use crate::wire::Memory;
@@ -24,8 +25,7 @@ fn server(client_takes: &[&str]) -> Server {
     let takes: HashSet<String> = client_takes.iter().map(|method| (*method).to_owned()).collect();
     let (takes, client_takes) = watch::channel(takes);
     let dir = tempfile::tempdir().unwrap();
-    let options = ConnectionOptions {
-        stdin: Output::new(to_server.into()).unwrap(),
+    let from_server = FromServer {
         stdout: Input::new(from_server.into()).unwrap(),
         client: Outbox::new(Output::new(to_client.into()).unwrap()),
         memory: Memory::new(8, 1).allowance(1),
@@ -34,7 +34,7 @@ fn server(client_takes: &[&str]) -> Server {
         sampling: mpsc::unbounded_channel().0,
         noise: SessionLogs::start().unwrap().log(dir.path().join("log")),
     };
-    let (connection, reading) = ServerConnection::start(options);
+    let (connection, reading) = ServerConnection::start(Output::new(to_server.into()).unwrap(), from_server);
     Server { stdin, stdout, client, connection, _kept: (reading, roots_sender, takes, dir) }
 }
 

@@ -7,12 +7,12 @@
 //! - A server that has forgotten the session ends, as a process does: the next one is greeted before it is called.
 
 mod answer;
+mod conversation;
 mod events;
 mod exchange;
 mod fault;
 mod headers;
 mod http;
-mod leg;
 
 use super::{Process, ProcessHold};
 use crate::config::RemoteServer;
@@ -65,7 +65,7 @@ pub(super) async fn start(start: RemoteStart<'_>) -> Result<Process, ServerStart
     let (stderr, log) = pair()?;
     let (end, reason) = (CancellationToken::new(), Arc::default());
     let exchange = Exchange::new(http, to_us, log, memory.another(COPIES), Arc::clone(&reason));
-    let conversation = leg::run(exchange, from_us, memory.another(COPIES), end.clone());
+    let conversation = conversation::run(exchange, from_us, memory.another(COPIES), end.clone());
     tokio::spawn(async move {
         conversation.await;
         drop(waited_for);

@@ -113,7 +113,7 @@ impl Front {
     }
 
     /// The conversation goes on elsewhere: the lines that are to be read again there.
-    pub(super) fn leave(&self, to_client: &mut dyn FnMut(Outgoing)) -> Vec<u8> {
+    pub(super) fn hand_over(&self, to_client: &mut dyn FnMut(Outgoing)) -> Vec<u8> {
         let mut state = self.state();
         let mut ways = Ways { to_client, to_core: &self.to_core, share: None };
         state.calls.give_up_waiting(&mut ways);

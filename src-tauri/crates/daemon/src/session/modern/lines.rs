@@ -124,7 +124,7 @@ impl ClientLines {
     /// they were passed over.
     pub(crate) fn rest(self) -> Option<Vec<u8>> {
         let mut unread = match &self.front {
-            Some((front, _)) => front.leave(&mut |line| self.to_client.send_translated(line)),
+            Some((front, _)) => front.hand_over(&mut |line| self.to_client.send_translated(line)),
             None => Vec::new(),
         };
         unread.extend(self.lines.rest()?);

@@ -1,7 +1,7 @@
 //! Servers that ask for more than is taken, and those that do not.
 
 use super::*;
-use crate::server::connection::ConnectionOptions;
+use crate::server::connection::FromServer;
 use crate::server::down::NoAnswer;
 use crate::session_log::SessionLogs;
 use crate::wire::{Id, Input, Memory, Output};
@@ -32,8 +32,7 @@ impl Talk {
         let dir = tempfile::tempdir().unwrap();
         let client = Outbox::new(Output::new(way.into()).unwrap());
         let logs = SessionLogs::start().unwrap();
-        let options = ConnectionOptions {
-            stdin: Output::new(stdin.into()).unwrap(),
+        let from_server = FromServer {
             stdout: Input::new(stdout.into()).unwrap(),
             client: client.clone(),
             memory: Memory::new(64, 16).allowance(1),
@@ -42,7 +41,7 @@ impl Talk {
             sampling: sampling.clone(),
             noise: logs.log(dir.path().join("log")),
         };
-        let (connection, reading) = ServerConnection::start(options);
+        let (connection, reading) = ServerConnection::start(Output::new(stdin.into()).unwrap(), from_server);
         let raw = |value: Value| to_raw_value(&value).unwrap();
         let stamp = Stamp::of(&raw(json!({ "capabilities": {}, "clientInfo": { "name": "c" } }))).unwrap();
         let behalf = Behalf { client, roots: roots_seen, client_takes, sampling };

@@ -5,13 +5,13 @@ use crate::reload::SessionSettings;
 use std::collections::BTreeMap;
 
 /// The servers by name, as they are configured now. A profile that is gone has none.
-pub(super) fn wanted(now: &SessionSettings, profile: Option<&str>) -> BTreeMap<String, ServerConfig> {
+pub(super) fn selected(now: &SessionSettings, profile: Option<&str>) -> BTreeMap<String, ServerConfig> {
     let profile = profile.map(|name| now.config.profiles.get(name));
-    let is_wanted = |name: &str| match profile {
+    let is_selected = |name: &str| match profile {
         None => true,
         Some(servers) => servers.is_some_and(|servers| servers.contains(name)),
     };
-    let servers = now.servers.iter().filter(|server| is_wanted(&server.name));
+    let servers = now.servers.iter().filter(|server| is_selected(&server.name));
     servers.map(|server| (server.name.clone(), server.clone())).collect()
 }
 

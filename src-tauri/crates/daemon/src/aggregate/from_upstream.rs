@@ -1,8 +1,8 @@
 //! The messages of servers, each as its session passes it: to the client, by names and ids that tell it from others.
 
-use super::leg::Phase;
 use super::lists::{Kind, Listed};
 use super::tables::{Asked, Own};
+use super::upstream::Phase;
 use super::{Aggregate, MOST_WARNINGS};
 use crate::consent::visible;
 use crate::wire::{
@@ -18,32 +18,32 @@ use serde_json::value::{RawValue, to_raw_value};
 const QUIET: [&str; 4] = ["error", "critical", "alert", "emergency"];
 
 impl Aggregate {
-    /// Takes a line of a leg.
-    pub(super) fn leg_says(&mut self, leg: u64, line: Outgoing) {
-        let Some(server) = self.server(leg) else { return };
+    /// Takes a line of an upstream.
+    pub(super) fn upstream_says(&mut self, upstream: u64, line: Outgoing) {
+        let Some(server) = self.server(upstream) else { return };
         match Incoming::of_line(line) {
-            Ok((Incoming::Response { id, response }, held)) => match self.tables.answers_us(leg, &id) {
-                Some(own) => self.answered_us(leg, own, response),
-                None => self.answered(leg, &server, &id, response, held),
+            Ok((Incoming::Response { id, response }, held)) => match self.tables.answers_us(upstream, &id) {
+                Some(own) => self.answered_us(upstream, own, response),
+                None => self.answered(upstream, &server, &id, response, held),
             },
             Ok((Incoming::Request { id, method, params }, held)) => {
-                self.asks_client(leg, &server, id, &method, params, held)
+                self.asks_client(upstream, &server, id, &method, params, held)
             }
             Ok((Incoming::Notification { method, params }, held)) => {
-                self.tells(leg, &server, &method, params, held)
+                self.tells(upstream, &server, &method, params, held)
             }
             Err(_) => tracing::warn!(server, "a line that is no message was not passed on"),
         }
     }
 
-    /// The name of the server of a leg.
-    pub(super) fn server(&self, leg: u64) -> Option<String> {
-        self.legs.iter().find(|(_, of)| of.number == leg).map(|(name, _)| name.clone())
+    /// The name of the server of an upstream.
+    pub(super) fn server(&self, upstream: u64) -> Option<String> {
+        self.upstreams.iter().find(|(_, of)| of.number == upstream).map(|(name, _)| name.clone())
     }
 
-    fn answered(&mut self, leg: u64, server: &str, id: &Id, response: Response, held: Held) {
+    fn answered(&mut self, upstream: u64, server: &str, id: &Id, response: Response, held: Held) {
         // One that was taken back.
-        let Some(asked) = self.tables.finished(id, Some(leg)) else { return };
+        let Some(asked) = self.tables.finished(id, Some(upstream)) else { return };
         if let (Asked { makes_task: true, .. }, Response::Result(result)) = (&asked, &response)
             && let Some(task) = made_task(result)
             && !self.tables.makes_task(task, server)
@@ -59,7 +59,7 @@ impl Aggregate {
 
     fn asks_client(
         &mut self,
-        leg: u64,
+        upstream: u64,
         server: &str,
         id: Id,
         method: &str,
@@ -69,10 +69,10 @@ impl Aggregate {
         let mut fields: Fields =
             params.as_ref().and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
         let as_it_came = id.clone();
-        let Some(ours) = self.tables.server_asks(leg, id, &mut fields) else {
+        let Some(ours) = self.tables.server_asks(upstream, id, &mut fields) else {
             let line =
                 error_line(Some(&as_it_came), ErrorCode::INVALID_PARAMS.0, "`params._meta` cannot be read");
-            return self.to_leg(leg, line, None);
+            return self.to_upstream(upstream, line, None);
         };
         if method == "elicitation/create"
             && let Some(message) =
@@ -85,7 +85,14 @@ impl Aggregate {
         self.to_client.send(request_parts(&ours, method, params).holding_what(held));
     }
 
-    fn tells(&mut self, leg: u64, server: &str, method: &str, params: Option<Box<RawValue>>, held: Held) {
+    fn tells(
+        &mut self,
+        upstream: u64,
+        server: &str,
+        method: &str,
+        params: Option<Box<RawValue>>,
+        held: Held,
+    ) {
         let fields = params.as_ref().and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
         let raw = |name: &str| fields.as_ref().and_then(|fields| fields.get(name));
         let params = match method {
@@ -93,17 +100,18 @@ impl Aggregate {
             | "notifications/prompts/list_changed"
             | "notifications/resources/list_changed" => {
                 for kind in Kind::ALL.into_iter().filter(|kind| kind.changed() == method) {
-                    self.fetch(leg, kind);
+                    self.fetch(upstream, kind);
                 }
                 return;
             }
             "notifications/progress" => {
-                let is_its_own = raw("progressToken").is_some_and(|token| self.tables.may_report(leg, token));
+                let is_its_own =
+                    raw("progressToken").is_some_and(|token| self.tables.may_report(upstream, token));
                 if is_its_own { params } else { return }
             }
             "notifications/cancelled" => {
                 let id = raw("requestId").and_then(|raw| Id::try_from(raw).ok());
-                let ours = id.and_then(|id| self.tables.server_takes_back(leg, &id));
+                let ours = id.and_then(|id| self.tables.server_takes_back(upstream, &id));
                 let (Some(ours), Some(mut fields)) = (ours, fields) else { return };
                 let Ok(raw) = RawValue::from_string(ours.as_json().to_owned()) else { return };
                 fields.set("requestId", raw);
@@ -128,67 +136,67 @@ impl Aggregate {
         self.to_client.send(Outgoing::line(notification_line(method, params.as_deref())).holding_what(held));
     }
 
-    /// Sends a request of ours to a leg.
-    pub(super) fn ask_leg(&mut self, leg: u64, own: Own, method: &str, params: Option<&RawValue>) {
-        if let Some(id) = self.tables.asks_itself(leg, own) {
-            self.to_leg(leg, request_line(&id, method, params), None);
+    /// Sends a request of ours to an upstream.
+    pub(super) fn ask_upstream(&mut self, upstream: u64, own: Own, method: &str, params: Option<&RawValue>) {
+        if let Some(id) = self.tables.asks_itself(upstream, own) {
+            self.to_upstream(upstream, request_line(&id, method, params), None);
         }
     }
 
-    /// Greets a leg whose session is there, if the client has greeted.
-    pub(super) fn greet_leg(&mut self, leg: u64) {
-        let Some(of) = self.legs.values_mut().find(|of| of.number == leg) else { return };
+    /// Greets an upstream whose session is there, if the client has greeted.
+    pub(super) fn greet_upstream(&mut self, upstream: u64) {
+        let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         let Some(params) = self.greeting.as_ref().map(|greeting| greeting.params.clone()) else { return };
         if of.session.is_some() && of.phase != Phase::Up {
-            self.ask_leg(leg, Own::Greeting, "initialize", Some(&params));
+            self.ask_upstream(upstream, Own::Greeting, "initialize", Some(&params));
         }
     }
 
-    fn answered_us(&mut self, leg: u64, own: Own, response: Response) {
+    fn answered_us(&mut self, upstream: u64, own: Own, response: Response) {
         match (own, response) {
             (Own::Level, _) => {}
             (Own::Greeting, Response::Result(result)) => {
                 let result: Option<Fields> = serde_json::from_str(result.get()).ok();
                 let capabilities = result.as_ref().and_then(|result| result.get("capabilities"));
                 let capabilities = capabilities.and_then(|raw| serde_json::from_str(raw.get()).ok());
-                self.to_leg(leg, notification_line("notifications/initialized", None), None);
-                self.came(leg, capabilities.unwrap_or_default());
+                self.to_upstream(upstream, notification_line("notifications/initialized", None), None);
+                self.came(upstream, capabilities.unwrap_or_default());
             }
-            (Own::Greeting, Response::Error(error)) => self.is_missing(leg, error_text(&error)),
+            (Own::Greeting, Response::Error(error)) => self.is_missing(upstream, error_text(&error)),
             (Own::List(kind, mut listed), Response::Result(page)) => match listed.take(kind, &page) {
-                Ok(Some(cursor)) => self.ask_page(leg, kind, *listed, Some(&cursor)),
-                Ok(None) => self.listed(leg, kind, *listed),
+                Ok(Some(cursor)) => self.ask_page(upstream, kind, *listed, Some(&cursor)),
+                Ok(None) => self.listed(upstream, kind, *listed),
                 Err(problem) => {
-                    let server = self.server(leg).unwrap_or_default();
+                    let server = self.server(upstream).unwrap_or_default();
                     self.warn(format!(
                         "`{}` of the server `{server}` cannot be read: {problem}",
                         kind.method()
                     ));
-                    self.listed(leg, kind, *listed);
+                    self.listed(upstream, kind, *listed);
                 }
             },
-            (Own::List(kind, listed), Response::Error(_)) => self.listed(leg, kind, *listed),
+            (Own::List(kind, listed), Response::Error(_)) => self.listed(upstream, kind, *listed),
         }
     }
 
     /// A server is there: it is asked for what it has.
-    pub(super) fn came(&mut self, leg: u64, capabilities: Fields) {
-        let Some(of) = self.legs.values_mut().find(|of| of.number == leg) else { return };
+    pub(super) fn came(&mut self, upstream: u64, capabilities: Fields) {
+        let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         of.is_up(capabilities);
         let has = Kind::ALL.into_iter().filter(|kind| of.has(kind.capability()));
         let (has, has_log) = (has.collect::<Vec<_>>(), of.has("logging"));
         if has_log {
-            self.tell_level(leg);
+            self.tell_level(upstream);
         }
         for kind in has {
-            self.fetch(leg, kind);
+            self.fetch(upstream, kind);
         }
         self.refresh();
     }
 
     /// A server is missing, which the client and whoever looks can see.
-    pub(super) fn is_missing(&mut self, leg: u64, why: String) {
-        let Some(of) = self.legs.values_mut().find(|of| of.number == leg) else { return };
+    pub(super) fn is_missing(&mut self, upstream: u64, why: String) {
+        let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         let server = of.config.name.clone();
         of.missing(why.clone());
         self.warn(format!("the server `{server}` is missing: {why}"));
@@ -196,8 +204,8 @@ impl Aggregate {
     }
 
     /// Asks a server for a list from its beginning.
-    fn fetch(&mut self, leg: u64, kind: Kind) {
-        let Some(of) = self.legs.values_mut().find(|of| of.number == leg) else { return };
+    fn fetch(&mut self, upstream: u64, kind: Kind) {
+        let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         if of.phase != Phase::Up || !of.has(kind.capability()) {
             return;
         }
@@ -206,17 +214,17 @@ impl Aggregate {
             return;
         }
         of.awaited.insert(kind, false);
-        self.ask_page(leg, kind, Listed::default(), None);
+        self.ask_page(upstream, kind, Listed::default(), None);
     }
 
-    fn ask_page(&mut self, leg: u64, kind: Kind, listed: Listed, cursor: Option<&RawValue>) {
+    fn ask_page(&mut self, upstream: u64, kind: Kind, listed: Listed, cursor: Option<&RawValue>) {
         let params =
             to_raw_value(&cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }))).ok();
-        self.ask_leg(leg, Own::List(kind, Box::new(listed)), kind.method(), params.as_deref());
+        self.ask_upstream(upstream, Own::List(kind, Box::new(listed)), kind.method(), params.as_deref());
     }
 
-    fn listed(&mut self, leg: u64, kind: Kind, listed: Listed) {
-        let Some(of) = self.legs.values_mut().find(|of| of.number == leg) else { return };
+    fn listed(&mut self, upstream: u64, kind: Kind, listed: Listed) {
+        let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         of.lists.insert(kind, listed);
         let has_changed = of.awaited.remove(&kind).unwrap_or_default();
         let (server, left_out) = (of.config.name.clone(), of.left_out());
@@ -224,19 +232,20 @@ impl Aggregate {
             self.warn(format!("{left_out} entries of the lists of the server `{server}` are left out: they are no entries, or too many"));
         }
         if has_changed {
-            self.fetch(leg, kind);
+            self.fetch(upstream, kind);
         }
         self.refresh();
     }
 
     /// Puts all lists together again; the client is told once of what has changed since it has looked.
     pub(super) fn refresh(&mut self) {
-        let there = self.legs.iter().filter(|(_, leg)| leg.phase == Phase::Up);
+        let there = self.upstreams.iter().filter(|(_, upstream)| upstream.phase == Phase::Up);
         let with_resources =
-            there.clone().filter(|(_, leg)| leg.has("resources")).map(|(name, _)| name.clone());
+            there.clone().filter(|(_, upstream)| upstream.has("resources")).map(|(name, _)| name.clone());
         let with_resources = with_resources.collect();
-        let changed =
-            self.catalogue.update(there.map(|(name, leg)| (name.as_str(), &leg.lists)), with_resources);
+        let changed = self
+            .catalogue
+            .update(there.map(|(name, upstream)| (name.as_str(), &upstream.lists)), with_resources);
         for kind in changed {
             if self.fresh.remove(kind.changed()) {
                 self.reply(notification_line(kind.changed(), None));

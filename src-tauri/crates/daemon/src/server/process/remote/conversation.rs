@@ -21,7 +21,7 @@ const MOST_REQUESTS: usize = 128;
 const MOST_ANSWERS: usize = 32;
 
 /// The conversation's lines, and what became of them.
-struct Leg {
+struct Conversation {
     exchange: Arc<Exchange>,
     waiting: Arc<Waiting>,
     answers: JoinSet<()>,
@@ -42,7 +42,7 @@ impl Waiting {
 /// Sends what the conversation says, until one of both is over; then says goodbye.
 pub(super) async fn run(exchange: Exchange, from_us: Input, memory: Allowance, end: CancellationToken) {
     let exchange = Arc::new(exchange);
-    let mut leg = Leg {
+    let mut conversation = Conversation {
         exchange: exchange.clone(),
         waiting: Arc::default(),
         answers: JoinSet::new(),
@@ -50,7 +50,7 @@ pub(super) async fn run(exchange: Exchange, from_us: Input, memory: Allowance, e
         listens: false,
     };
     let mut lines = Lines::within(memory, from_us, MAX_LINE_BYTES);
-    let sent = async { while leg.send(lines.next().await.ok().flatten()).await.is_some() {} };
+    let sent = async { while conversation.send(lines.next().await.ok().flatten()).await.is_some() {} };
     tokio::select! {
         biased;
         () = end.cancelled() => {}
@@ -58,11 +58,11 @@ pub(super) async fn run(exchange: Exchange, from_us: Input, memory: Allowance, e
         () = sent => {}
     }
     // Whoever waits hears from the conversation that it is over.
-    drop(leg);
+    drop(conversation);
     exchange.goodbye().await;
 }
 
-impl Leg {
+impl Conversation {
     /// Sends one line; nothing where there are no more.
     async fn send(&mut self, line: Option<Line>) -> Option<()> {
         let (line, held) = match line? {

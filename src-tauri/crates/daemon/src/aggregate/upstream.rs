@@ -28,11 +28,11 @@ const LAST_RETRY: Duration = Duration::from_secs(600);
 /// The time that a server may take to come before calls that may be meant for it are given up.
 const COMING_BOUND: Duration = Duration::from_secs(30);
 
-/// Something that happened in a leg, with its number.
-pub(super) type FromLeg = (u64, LegEvent);
+/// Something that happened in an upstream, with its number.
+pub(super) type FromUpstream = (u64, UpstreamEvent);
 
-/// Something that happened in a leg.
-pub(super) enum LegEvent {
+/// Something that happened in an upstream.
+pub(super) enum UpstreamEvent {
     /// The session began.
     Began(Arc<Session>),
     /// The session or its server says something.
@@ -57,7 +57,7 @@ pub(super) enum Phase {
 }
 
 /// One server of a connection.
-pub(super) struct Leg {
+pub(super) struct Upstream {
     /// Told from earlier ones of the server by this.
     pub(super) number: u64,
     pub(super) config: ServerConfig,
@@ -76,14 +76,14 @@ pub(super) struct Leg {
     memory: Allowance,
 }
 
-/// A leg that is to begin.
-pub(super) struct LegParts {
+/// An upstream that is to begin.
+pub(super) struct UpstreamParts {
     pub(super) state: Arc<DaemonState>,
     pub(super) client: Client,
     pub(super) connection: String,
     pub(super) number: u64,
     pub(super) config: ServerConfig,
-    pub(super) events: mpsc::UnboundedSender<FromLeg>,
+    pub(super) events: mpsc::UnboundedSender<FromUpstream>,
     /// The ticket of its session, where that was moved here.
     pub(super) ticket: Option<String>,
 }
@@ -97,7 +97,7 @@ pub(super) struct Full(String);
 
 /// Why a server has no session.
 #[derive(Debug, thiserror::Error)]
-enum LegError {
+enum UpstreamError {
     /// There are as many as there may be.
     #[error(transparent)]
     NoPlace(#[from] NoPlace),
@@ -109,12 +109,12 @@ enum LegError {
     Session(#[from] SessionError),
 }
 
-impl Leg {
+impl Upstream {
     /// Begins the session in a task of its own.
-    pub(super) fn begin(parts: LegParts, copies: u32) -> Self {
+    pub(super) fn begin(parts: UpstreamParts, copies: u32) -> Self {
         let (to_session, lines) = mpsc::unbounded_channel();
         let comes_until = Instant::now() + COMING_BOUND;
-        let leg = Self {
+        let upstream = Self {
             number: parts.number,
             config: parts.config.clone(),
             phase: Phase::Coming,
@@ -129,7 +129,7 @@ impl Leg {
             memory: parts.state.services.memory.allowance(copies),
         };
         tokio::spawn(run(parts, lines));
-        leg
+        upstream
     }
 
     /// Hands a line to the session, with its share of the memory. A server that does not read what it is sent holds no
@@ -208,15 +208,18 @@ impl Leg {
 }
 
 /// Opens the session, and serves it to its end.
-async fn run(parts: LegParts, lines: mpsc::UnboundedReceiver<HandedLine>) {
+async fn run(parts: UpstreamParts, lines: mpsc::UnboundedReceiver<HandedLine>) {
     let (events, number) = (parts.events.clone(), parts.number);
     let why = serve(parts, lines).await.err().map(|problem| problem.to_string());
     // A connection that is gone need not know.
-    let _ = events.send((number, LegEvent::Over(why)));
+    let _ = events.send((number, UpstreamEvent::Over(why)));
 }
 
-async fn serve(parts: LegParts, lines: mpsc::UnboundedReceiver<HandedLine>) -> Result<(), LegError> {
-    let LegParts { state, client, connection, number, config, events, ticket } = parts;
+async fn serve(
+    parts: UpstreamParts,
+    lines: mpsc::UnboundedReceiver<HandedLine>,
+) -> Result<(), UpstreamError> {
+    let UpstreamParts { state, client, connection, number, config, events, ticket } = parts;
     let now = state.reloader.settings();
     let _place = state.place(now.config.max_sessions)?;
     let services = Services { config: now.config.clone(), ..state.services.clone() };
@@ -228,7 +231,7 @@ async fn serve(parts: LegParts, lines: mpsc::UnboundedReceiver<HandedLine>) -> R
     let session = opened.session.clone();
     state.began(session.clone());
     // As above.
-    let _ = events.send((number, LegEvent::Began(session.clone())));
+    let _ = events.send((number, UpstreamEvent::Began(session.clone())));
     let (output, mut said) = mpsc::unbounded_channel();
     let (told, mut notes) = mpsc::unbounded_channel();
     let stdio = ClientStdio { input: Inlet::Memory(lines), output: Outlet::Memory(output) };
@@ -239,15 +242,15 @@ async fn serve(parts: LegParts, lines: mpsc::UnboundedReceiver<HandedLine>) -> R
     loop {
         let event = tokio::select! {
             biased;
-            Some(line) = said.recv() => LegEvent::Line(line),
-            Some(note) = notes.recv() => LegEvent::Note(note),
+            Some(line) = said.recv() => UpstreamEvent::Line(line),
+            Some(note) = notes.recv() => UpstreamEvent::Note(note),
             () = &mut served => break,
         };
         // As above.
         let _ = events.send((number, event));
     }
-    let lines = std::iter::from_fn(|| said.try_recv().ok()).map(LegEvent::Line);
-    let last = lines.chain(std::iter::from_fn(|| notes.try_recv().ok()).map(LegEvent::Note));
+    let lines = std::iter::from_fn(|| said.try_recv().ok()).map(UpstreamEvent::Line);
+    let last = lines.chain(std::iter::from_fn(|| notes.try_recv().ok()).map(UpstreamEvent::Note));
     last.for_each(|event| _ = events.send((number, event)));
     state.ended(&id);
     Ok(())

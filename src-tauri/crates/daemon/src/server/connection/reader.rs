@@ -1,0 +1,179 @@
+//! The task that reads what a server process says.
+
+use super::asked::MOST_OF_CLIENT;
+use super::{CANCELLED, FromServer, MemoryShare, SamplingRequest, ServerConnection};
+use crate::consent::visible;
+use crate::server::down::NoAnswer;
+use crate::server::roots::ServerView;
+use crate::session_log::SessionLog;
+use crate::wire::{Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Outbox, Outgoing, Salvage};
+use crate::wire::{error_line, notification_line, request_parts, result_line, server_may_tell};
+use rmcp::model::ErrorCode;
+use serde_json::value::RawValue;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+
+/// The number of answers of ours that may wait for a server that does not read.
+const MOST_UNWRITTEN: usize = 256;
+
+/// The time for which requests without an answer wait to be told how their server ended.
+const ENDING_BOUND: Duration = Duration::from_secs(1);
+
+/// The number of characters of a method that is not taken that are repeated.
+const LONGEST_METHOD: usize = 100;
+
+/// The request of a server that is asked about.
+pub(in crate::server) const SAMPLING: &str = "sampling/createMessage";
+
+/// The task, before it runs.
+pub(super) struct Reader {
+    connection: ServerConnection,
+    client: Outbox,
+    roots: watch::Receiver<ServerView>,
+    client_takes: watch::Receiver<HashSet<String>>,
+    sampling: mpsc::UnboundedSender<SamplingRequest>,
+    noise: SessionLog,
+    told: watch::Sender<u64>,
+    /// Has a permit for every answer of ours that may wait still.
+    unwritten: Arc<Semaphore>,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.connection.over(&NoAnswer::Ended(None));
+    }
+}
+
+impl Reader {
+    /// The task, and the lines that it is to read.
+    pub(super) fn new(
+        connection: ServerConnection,
+        from: FromServer,
+        told: watch::Sender<u64>,
+    ) -> (Self, Lines<Input>) {
+        let FromServer { stdout, client, memory, roots, client_takes, sampling, noise } = from;
+        let unwritten = Arc::new(Semaphore::new(MOST_UNWRITTEN));
+        let reader = Self { connection, client, roots, client_takes, sampling, noise, told, unwritten };
+        (reader, Lines::within(memory, stdout, MAX_LINE_BYTES))
+    }
+
+    pub(super) async fn run(self, mut stdout: Lines<Input>, end: oneshot::Sender<()>) {
+        loop {
+            // The semaphore is never closed.
+            drop(self.unwritten.acquire().await);
+            match stdout.next().await {
+                Ok(Some(Line::Whole(line, share))) => self.receive(line, share.map(Arc::new)),
+                Ok(Some(Line::TooLong { length, .. })) => self.gone(&NoAnswer::TooLong(length)),
+                Ok(Some(Line::NoRoom { .. })) => self.gone(&NoAnswer::NoRoom),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        self.connection.asked.take_no_more();
+        // Nobody may wait for it any more.
+        let _ = end.send(());
+        // Whoever owns the process says how it ended.
+        tokio::time::sleep(ENDING_BOUND).await;
+    }
+
+    fn receive(&self, line: Vec<u8>, held: MemoryShare) {
+        match Incoming::parse(&line) {
+            Ok(incoming) => {
+                // What of it is needed has been copied.
+                drop(line);
+                self.received(incoming, held);
+            }
+            Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
+            Err(problem) => {
+                let begins = line.get(..line.len().min(500)).unwrap_or_default();
+                let text = String::from_utf8_lossy(begins);
+                self.noise.write(format!("a line on standard output is no message ({problem}): {text}"));
+                // Whoever waits for it need not wait any more.
+                if let Some(Salvage { id, is_answer: true }) = Salvage::of(&line) {
+                    self.connection
+                        .asked
+                        .misanswered(id.as_deref(), || NoAnswer::NotUnderstood(problem.to_string()));
+                }
+            }
+        }
+    }
+
+    fn received(&self, incoming: Incoming, held: MemoryShare) {
+        match incoming {
+            Incoming::Response { id, response } => {
+                if !self.connection.asked.answered(&id, response, held) {
+                    self.noise.write(format!("an answer to a request that was not made: {}", id.as_json()));
+                }
+            }
+            Incoming::Request { id, method, params } => self.handle_request(id, &method, params, held),
+            Incoming::Notification { method, params } => self.handle_notification(&method, params, held),
+        }
+    }
+
+    fn handle_notification(&self, method: &str, params: Option<Box<RawValue>>, held: MemoryShare) {
+        let params =
+            match self.connection.modern.get().map(|modern| modern.notified(method, params.as_deref())) {
+                None => params,
+                Some(Some(rewritten)) => rewritten.or(params),
+                Some(None) => return,
+            };
+        if !server_may_tell(method) {
+            let text = format!("a notification that no server may send was dropped: {}", clipped(method));
+            return self.noise.write(text);
+        }
+        if method == CANCELLED {
+            self.connection.asked.client_asked_no_more(params.as_deref());
+        }
+        self.to_client(Outgoing::line(notification_line(method, params.as_deref())), held);
+    }
+
+    fn handle_request(&self, id: Id, method: &str, params: Option<Box<RawValue>>, held: MemoryShare) {
+        match method {
+            "ping" => self.answer(result_line(&id, &serde_json::Map::new())),
+            "roots/list" => {
+                let shown = self.roots.borrow().clone();
+                self.answer(result_line(&id, &shown.mcp_roots()));
+                self.told.send_replace(shown.version);
+            }
+            _ if !self.client_takes.borrow().contains(method) => {
+                let text =
+                    format!("`{}` is not available through IronCurtain to this client", clipped(method));
+                self.answer(error_line(Some(&id), ErrorCode::METHOD_NOT_FOUND.0, &text));
+            }
+            _ if !self.connection.asked.client_asked(&id) => {
+                let text = format!(
+                    "the client has not answered this id yet, or {MOST_OF_CLIENT} others; wait for its answers"
+                );
+                self.answer(error_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text));
+            }
+            SAMPLING => {
+                let request = SamplingRequest { id, params, held, connection: self.connection.clone() };
+                // A session that is gone asks nobody.
+                let _ = self.sampling.send(request);
+            }
+            _ => self.to_client(request_parts(&id, method, params), held),
+        }
+    }
+
+    /// Which request such a line answers cannot be known for sure, so none is left waiting for it.
+    fn gone(&self, why: &NoAnswer) {
+        self.noise.write(why.to_string());
+        self.connection.asked.fail_all(why);
+    }
+
+    /// Answers the server. One line of it has one answer at most, and it is read only while there is a permit.
+    fn answer(&self, line: Vec<u8>) {
+        let unwritten = self.unwritten.clone().try_acquire_owned().ok();
+        self.connection.to_server.send(Outgoing::line(line).holding(unwritten));
+    }
+
+    fn to_client(&self, line: Outgoing, held: MemoryShare) {
+        self.client.send(line.holding(held));
+    }
+}
+
+/// A method that is named in a sentence.
+fn clipped(method: &str) -> String {
+    visible::head(&visible::line(method), LONGEST_METHOD)
+}
