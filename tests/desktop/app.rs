@@ -252,8 +252,9 @@ fn agent(screen: &Screen) -> AgentClient {
     let shim = beside("ironcurtain-shim");
     beside("ironcurtain-sandbox");
     beside("ironcurtain-filesystem");
-    let mut agent =
-        AgentClient::of(JsonProcess::start(screen.command(shim).args(["--server", "filesystem"])));
+    let mut agent = AgentClient::of(JsonProcess::start(
+        screen.command(shim).args(["--server", "filesystem"]).current_dir("/"),
+    ));
     agent.handshake();
     agent
 }

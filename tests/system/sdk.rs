@@ -10,6 +10,7 @@ fn says(world: &World, server: &str) -> String {
         .arg(script)
         .arg(world.programs.join("ironcurtain-shim"))
         .arg(server)
+        .current_dir("/")
         .env("PYTHONPATH", installed("pypi"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("IRONCURTAIN_HOME", world.ours())

@@ -35,7 +35,8 @@ pub use offers::{grants_of, offers, tilde};
 pub use principal::Principal;
 pub(crate) use principal::shown_client;
 pub use question::{
-    CallQuestion, HOST_RULE, HostQuestion, SAMPLING_RULE, SamplingQuestion, WORKSPACE_RULE, WorkspaceQuestion,
+    CallQuestion, HOST_RULE, HostQuestion, SAMPLING_RULE, SamplingQuestion, WORKSPACE_RULE,
+    WorkspaceQuestion, WorkspaceSource,
 };
 pub use rate::{DeniedKey, QuestionLimits};
 pub use stops::{DenialScope, SessionDenial, Stop, StopState, Stops};

@@ -5,6 +5,8 @@
 //!   uncovering something protected is denied, whatever the rules say.
 //! - Git is asked only for a call whose paths are not denied, and only about places that would not be denied either.
 
+mod folder;
+
 use crate::config::{FileView, Server, Servers};
 use crate::containment::Profile;
 use crate::home::Home;

@@ -53,6 +53,7 @@ use std::sync::{Arc, Mutex};
 use tasks::Tasks;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
+use workspace::ClientRoots;
 
 /// One session.
 pub struct Session {
@@ -82,6 +83,7 @@ pub struct Session {
     /// For what is odd about the client.
     log: SessionLog,
     client_takes: watch::Sender<HashSet<String>>,
+    client_roots: ClientRoots,
     echo: Mutex<Echo>,
     in_flight: Requests,
     one_time: OneTimeGrants,

@@ -2,7 +2,7 @@
 
 use crate::atomic_file;
 use crate::clock::{now_ms, random_name};
-use ironcurtain_paths::bounded_read;
+use ironcurtain_paths::{CanonicalPath, bounded_read};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;
@@ -48,9 +48,12 @@ impl Workspaces {
         self.all().clone()
     }
 
-    /// Returns `true` if the person has said no to this client's work with this server in this folder.
-    pub(crate) fn is_declined(&self, client: &str, server: &str, folder: &str) -> bool {
-        self.all().iter().any(|no| (&*no.client, &*no.server, &*no.folder) == (client, server, folder))
+    /// Returns `true` if the person has said no to this client's work with this server in this folder, or in one around it.
+    pub(crate) fn is_declined(&self, client: &str, server: &str, folder: &CanonicalPath) -> bool {
+        let is_in = |no: &Declined| {
+            CanonicalPath::assume_canonical(&no.folder).is_ok_and(|declined| declined.contains(folder))
+        };
+        self.all().iter().any(|no| (&*no.client, &*no.server) == (client, server) && is_in(no))
     }
 
     /// Remembers a no.
@@ -58,13 +61,14 @@ impl Workspaces {
         &self,
         (client, client_name): (&str, &str),
         server: &str,
-        folder: &str,
+        folder: &CanonicalPath,
     ) -> io::Result<()> {
         if self.is_declined(client, server, folder) {
             return Ok(());
         }
         let id = random_name()?;
-        let [client, client_name, server, folder] = [client, client_name, server, folder].map(str::to_owned);
+        let all_of_it = [client, client_name, server, folder.as_str()];
+        let [client, client_name, server, folder] = all_of_it.map(str::to_owned);
         let mut all = self.all();
         all.push(Declined { id, client, client_name, server, folder, at_ms: now_ms() });
         if all.len() > MOST {
@@ -100,16 +104,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let open = || Workspaces::open(dir.path().join("workspaces.json")).unwrap();
         let workspaces = open();
-        workspaces.decline(("/bin/c", "c"), "files", "/home/u/app").unwrap();
-        workspaces.decline(("/bin/c", "c"), "files", "/home/u/app").unwrap();
+        let at = |path: &str| CanonicalPath::assume_canonical(path).unwrap();
+        workspaces.decline(("/bin/c", "c"), "files", &at("/home/u/app")).unwrap();
+        workspaces.decline(("/bin/c", "c"), "files", &at("/home/u/app")).unwrap();
         let again = open();
-        assert!(again.is_declined("/bin/c", "files", "/home/u/app"));
+        for folder in ["/home/u/app", "/home/u/app/lib"] {
+            assert!(again.is_declined("/bin/c", "files", &at(folder)), "{folder}");
+        }
         for (client, server, folder) in [
             ("/bin/d", "files", "/home/u/app"),
             ("/bin/c", "git", "/home/u/app"),
             ("/bin/c", "files", "/home/u"),
+            ("/bin/c", "files", "/home/u/app2"),
         ] {
-            assert!(!again.is_declined(client, server, folder));
+            assert!(!again.is_declined(client, server, &at(folder)), "{client} {server} {folder}");
         }
         let [no] = again.declined().try_into().unwrap();
         assert_eq!(again.take_back(&no.id).unwrap(), Some(no.clone()));

@@ -218,8 +218,11 @@ fn shim(programs: &Path, server: &str) -> Command {
     shim
 }
 
-/// A shim of this home that finds no display, and complains where the test does.
+/// A shim of this home that finds no display, and complains where the test does. It works in no project, unless it is told to.
 fn headless<'a>(shim: &'a mut Command, home: &Path) -> &'a mut Command {
+    if shim.get_current_dir().is_none() {
+        shim.current_dir("/");
+    }
     let shim = shim.env("IRONCURTAIN_HOME", home).env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
     shim.stderr(Stdio::inherit())
 }

@@ -101,6 +101,8 @@ impl Stage {
     /// The command an agent client is configured with.
     pub fn shim(&self) -> tokio::process::Command {
         let mut shim = tokio::process::Command::new(self.programs.join("ironcurtain-shim"));
+        // Not in the checkout, which would be proposed as the project that the agent works in.
+        shim.current_dir("/");
         shim.args(["--server", "filesystem"]).env("IRONCURTAIN_HOME", self.ironcurtain_home());
         shim
     }

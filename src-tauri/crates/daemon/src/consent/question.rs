@@ -12,4 +12,4 @@ pub use call::CallQuestion;
 pub(super) use host::standing as host_offer;
 pub use host::{HostQuestion, RULE as HOST_RULE};
 pub use sampling::{RULE as SAMPLING_RULE, SamplingQuestion};
-pub use workspace::{RULE as WORKSPACE_RULE, WorkspaceQuestion};
+pub use workspace::{RULE as WORKSPACE_RULE, WorkspaceQuestion, WorkspaceSource};

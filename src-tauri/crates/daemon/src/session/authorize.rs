@@ -87,16 +87,26 @@ impl Session {
         })
     }
 
-    pub(super) async fn judge(&self, tool: &ToolCall, approved: &[PendingApproval]) -> Judged {
+    /// The policy and the grants that things are judged by right now.
+    fn judged_by(&self) -> JudgedBy {
         let table = self.services.grants.now();
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| self.may_use(&g.subject)).cloned().collect();
-        let mut by = JudgedBy {
+        JudgedBy {
             snapshot: self.services.snapshot(),
             grants,
             grants_version: table.version,
             reach: self.reach(),
-        };
+        }
+    }
+
+    /// Everything that anything but a call is judged with right now.
+    pub(super) fn setting_now(&self) -> Arc<JudgingContext> {
+        self.setting(&self.judged_by(), &[])
+    }
+
+    pub(super) async fn judge(&self, tool: &ToolCall, approved: &[PendingApproval]) -> Judged {
+        let mut by = self.judged_by();
         let setting = self.setting(&by, approved);
         let judgement = match judging::locate(&setting, &tool.tool, &tool.arguments).await {
             Ok(located) => setting.judge(located),

@@ -114,6 +114,9 @@ async fn handle_message(session: &Arc<Session>, line: Vec<u8>, budget: MemorySha
             handle_notification(session, &method, params.as_deref(), budget).await
         }
         Ok(Incoming::Response { id, response }) => {
+            let Err(response) = session.client_roots.take_answer(&id, response) else {
+                return ControlFlow::Continue(());
+            };
             // The process that asked is gone if there is none.
             if let Some(connection) = session.server.connection_now() {
                 connection.respond(&id, response, budget);
@@ -181,6 +184,7 @@ fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>)
     }
     *session.principal.says_it_is.lock().unwrap_or_else(PoisonError::into_inner) = greeting.says_it_is;
     session.client_takes.send_replace(greeting.takes);
+    session.client_roots.declare(greeting.has_roots);
     session.services.changed();
     let waiting = Arc::downgrade(session);
     let answered = move |outcome: Result<Response, DownReason>, held| {
@@ -219,10 +223,13 @@ async fn handle_notification(
         return session.note(format!("a notification before the greeting was dropped: {method}"));
     }
     match method {
-        "notifications/initialized" => session.server.initialized(notification_line(method, params)),
+        "notifications/initialized" => {
+            session.server.initialized(notification_line(method, params));
+            session.client_roots.may_have_changed();
+        }
         "notifications/cancelled" => session.cancelled(params).await,
         // The client's own roots are never relayed.
-        "notifications/roots/list_changed" => {}
+        "notifications/roots/list_changed" => session.client_roots.may_have_changed(),
         _ => {
             // A server that is not there has missed nothing that it could act on.
             if let Some(connection) = session.server.connection_now() {

@@ -25,6 +25,8 @@ pub(super) struct Greeting {
     pub(super) says_it_is: Option<String>,
     /// Methods of servers that the client takes.
     pub(super) takes: HashSet<String>,
+    /// The client has roots of its own.
+    pub(super) has_roots: bool,
 }
 
 /// Returns `true` if the revision that a server chose has batches.
@@ -72,6 +74,7 @@ pub(super) fn rewrite(
         let tasks = without_sampling(tasks)?;
         capabilities.set("tasks", tasks);
     }
+    let has_roots = capabilities.get("roots").is_some();
     if is_remote {
         capabilities.remove("roots");
     } else {
@@ -84,6 +87,7 @@ pub(super) fn rewrite(
         params: to_raw_value(&params).map_err(ParamsError::Unwritable)?,
         says_it_is: info.map(|i| format!("{} {}", clipped(&i.name), clipped(&i.version)).trim().to_owned()),
         takes,
+        has_roots,
     })
 }
 
@@ -119,7 +123,7 @@ mod tests {
         assert_eq!(greeting.params.get(), expected);
         assert_eq!(greeting.says_it_is.as_deref(), Some("claude 2"));
         assert_eq!(greeting.takes, HashSet::from(["elicitation/create".to_owned()]));
-        assert!(rewrite(None, false, false).is_err());
+        assert!(greeting.has_roots && rewrite(None, false, false).is_err());
     }
 
     #[test]

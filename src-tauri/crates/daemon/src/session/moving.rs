@@ -54,6 +54,8 @@ pub(super) struct ClientState {
     pub(super) says_it_is: Option<String>,
     /// Methods of servers that the client takes.
     pub(super) takes: HashSet<String>,
+    /// The client has said that it has roots.
+    pub(super) has_roots: bool,
     pub(super) greeted: bool,
     pub(super) has_batches: bool,
     pub(super) paused: bool,
@@ -72,6 +74,7 @@ impl ClientState {
             started_ms: now_ms(),
             says_it_is: None,
             takes: HashSet::new(),
+            has_roots: false,
             greeted: false,
             has_batches: false,
             paused: false,
@@ -181,6 +184,7 @@ impl Session {
             started_ms: self.started_ms,
             says_it_is: self.principal.says_it_is.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             takes: self.client_takes.borrow().clone(),
+            has_roots: self.client_roots.is_declared(),
             greeted: self.greeted.load(Ordering::Relaxed),
             has_batches: self.has_batches.load(Ordering::Relaxed),
             paused: self.is_paused(),

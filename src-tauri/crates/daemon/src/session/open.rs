@@ -5,6 +5,7 @@ use super::moving::{ClientState, MovedSession};
 use super::one_time::OneTimeGrants;
 use super::serve::Opened;
 use super::tasks::Tasks;
+use super::workspace::ClientRoots;
 use super::{Counts, Session, containment};
 use crate::autostart::SessionFacts;
 use crate::config::Server as ServerConfig;
@@ -168,6 +169,7 @@ impl Session {
             notes,
             log,
             client_takes,
+            client_roots: ClientRoots::new(state.has_roots),
             echo: Mutex::default(),
             in_flight: Requests::default(),
             one_time: OneTimeGrants::default(),

@@ -1,46 +1,42 @@
-//! The project that an agent works in, proposed to the person when its session begins: the repository around the client's
-//! working directory, which the kernel tells.
+//! The folders that an agent works in, proposed to the person: the repository around the client's working directory, which the
+//! kernel tells, and the roots that the client itself names.
 //!
-//! - Nothing waits for the answer: until then the session has what it has without one.
-//! - INVARIANT: nothing but a folder below the home that may be granted is proposed, and nothing is granted without a yes.
+//! - Nothing waits for the answers: until then the session has what it has without them. One is asked about at a time.
+//! - INVARIANT: nothing is proposed but a folder that may be granted and that the policy asks about, and nothing is granted
+//!   without a yes. What a client names opens nothing by itself.
 //! - A yes is a grant like any other; a no is remembered until it is taken back.
 
+mod asking;
+mod client_roots;
+mod named_folder;
+
 use super::Session;
-use crate::clock::{now_ms, random_name};
-use crate::consent::{
-    DenialScope, DeniedKey, ExchangeError, Inquiry, Lifetime, NotApproved, QuestionKey, Reach,
-    WORKSPACE_RULE, WorkspaceQuestion, grants_of,
-};
-use crate::grants::{Files, Granted, StandingGrant};
+use crate::consent::{Reach, WorkspaceSource};
+use crate::grants::Files;
 use crate::resolve::project_around;
-use ironcurtain_audit::{Event, PolicyDecision};
+pub(super) use client_roots::ClientRoots;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Access, AccessSet, GrantKind};
-use serde_json::{Map, Value};
+use ironcurtain_policy::{Access, Decision, GrantKind};
+use named_folder::FolderRefusal;
+use serde_json::Map;
 use std::path::Path;
 use std::sync::Arc;
 
 /// The origin of grants that come from here.
 const PROVENANCE: &str = "proposed workspace";
 
-/// Proposes the project of a session that has begun.
+/// Proposes what a session works in, from its beginning to its end.
 pub(super) async fn propose(session: Arc<Session>) {
     if !session.services.broker.reaches_person() || !session.works_with_files() {
         return;
     }
-    let Some(cwd) = session.principal.client.view.cwd.clone() else { return };
-    let Ok(Some(folder)) = tokio::task::spawn_blocking(move || project(&cwd)).await else { return };
-    let snapshot = session.services.snapshot();
-    let may_be = snapshot.home.strictly_contains(&folder) && snapshot.limits().may_be_granted(&folder);
-    if !may_be || session.is_settled(&folder) {
-        return;
-    }
-    let asked = tokio::select! {
-        asked = session.propose_folder(&folder) => asked,
-        () = session.end.cancelled() => return,
+    let proposed = async {
+        session.propose_project().await;
+        session.propose_client_roots().await;
     };
-    if let Err(problem) = asked {
-        session.log.write(format!("the project {folder} is not open to the agent: {problem}"));
+    tokio::select! {
+        () = proposed => {}
+        () = session.end.cancelled() => {}
     }
 }
 
@@ -58,87 +54,51 @@ impl Session {
         })
     }
 
-    /// Returns `true` if the folder is open already, or the person does not want it to be.
-    fn is_settled(&self, folder: &CanonicalPath) -> bool {
-        let grants = self.services.grants.now();
-        let is_open = grants.grants.iter().any(|grant| {
-            let opens = |files: &Files| {
-                files.kind == GrantKind::Tree && files.access.write && files.path.contains(folder)
-            };
-            self.may_use(&grant.subject) && grant.files().is_some_and(opens)
-        });
-        let client = &self.principal.client.key;
-        is_open || self.services.workspaces.is_declined(client, &self.config.name, folder.as_str())
+    async fn propose_project(&self) {
+        let Some(cwd) = self.principal.client.view.cwd.clone() else { return };
+        let Ok(Some(folder)) = tokio::task::spawn_blocking(move || project(&cwd)).await else { return };
+        self.propose_folder(&folder, WorkspaceSource::StartedIn).await;
     }
 
-    async fn propose_folder(&self, folder: &CanonicalPath) -> Result<(), ExchangeError> {
-        let exchange = self.services.exchange(&self.principal);
-        let snapshot = self.services.snapshot();
-        let question = WorkspaceQuestion {
-            id: exchange.name()?,
-            principal: &self.principal,
-            folder,
-            home: &snapshot.home,
-            why: "the agent was started in this project",
-            deadline: self.services.config.question_deadline(),
-        }
-        .build();
-        let (id, rule, reason) = (question.id.clone(), question.rule.clone(), question.reason.clone());
-        let mut entry =
-            self.entry(Event::Question, "a folder that the agent works in was proposed to the person");
-        entry.paths = vec![folder.as_str().to_owned()];
-        entry.policy_decision = Some(PolicyDecision::escalate(&rule, &reason));
-        let words = Map::from_iter([("folder".to_owned(), Value::from(folder.as_str()))]);
-        let inquiry = Inquiry {
-            identity: QuestionKey::alone(&question),
-            call: DeniedKey::of(&self.principal, WORKSPACE_RULE, &words),
-            scope: DenialScope::of_request(WORKSPACE_RULE),
-            question,
-            entry,
+    /// Proposes a folder, unless it may not be granted, is open already, or the person has answered.
+    async fn propose_folder(&self, folder: &CanonicalPath, source: WorkspaceSource) {
+        let offered = match self.offered(folder) {
+            Ok(offered) if offered.is_empty() => return,
+            Ok(offered) => offered,
+            Err(refusal) => return self.log.write(format!("{folder} is not proposed: {refusal}")),
         };
-        let approval = match exchange.ask(inquiry, std::future::pending()).await {
-            Ok(Some(approval)) => approval,
-            Ok(None) => return Ok(()),
-            Err(problem) => {
-                if let ExchangeError::NotApproved(NotApproved::Denied | NotApproved::DeniedWithNote(_)) =
-                    &problem
-                {
-                    self.decline(folder);
-                }
-                return Err(problem);
+        if let Err(problem) = self.ask_about_folder(folder, source, &offered).await {
+            self.log.write(format!("{folder} is not open to the agent: {problem}"));
+        }
+    }
+
+    /// The work in a folder that the policy asks about and that the person has not answered yet; nothing where all is said.
+    fn offered(&self, folder: &CanonicalPath) -> Result<Vec<Reach>, FolderRefusal> {
+        let snapshot = self.services.snapshot();
+        named_folder::check(folder, &snapshot.limits())?;
+        let setting = self.setting_now();
+        let decisions = [Access::Read, Access::Write].map(|access| setting.decision_in(folder, access));
+        let offered = match decisions {
+            [Decision::Deny, _] => return Err(FolderRefusal::Denied),
+            [Decision::Allow, Decision::Allow | Decision::Deny] => Vec::new(),
+            [Decision::Escalate, Decision::Deny] => vec![Reach::ProjectToRead],
+            [Decision::Allow, Decision::Escalate] => vec![Reach::ProjectToChange],
+            [Decision::Escalate, Decision::Allow | Decision::Escalate] => {
+                vec![Reach::ProjectToRead, Reach::ProjectToChange]
             }
         };
-        let read = AccessSet::only(Access::Read);
-        let access =
-            if approval.offer.reach == Reach::ProjectToChange { read.with(Access::Write) } else { read };
-        let files = Files { path: folder.clone(), kind: GrantKind::Tree, access };
-        let when: (Lifetime, u64) = (approval.lifetime, now_ms());
-        let grants =
-            grants_of(vec![Granted::Files(files)], &self.principal.subject(), when, PROVENANCE, random_name)
-                .map_err(ExchangeError::NoGrant)?;
-        let gift = |grant: StandingGrant| {
-            let mut entry = self.entry(Event::Grant, approval.offer.sentence.clone());
-            entry.question_id = Some(id.clone());
-            grant.what.note_in(&mut entry);
-            entry.grant_id = Some(grant.id.clone());
-            (grant, entry)
-        };
-        self.services.grants.give(grants.into_iter().map(gift).collect()).await?;
-        self.services.changed();
-        Ok(())
+        Ok(if self.is_answered(folder) { Vec::new() } else { offered })
     }
 
-    fn decline(&self, folder: &CanonicalPath) {
-        let client = &self.principal.client;
-        let declined = self.services.workspaces.decline(
-            (&client.key, &client.view.name),
-            &self.config.name,
-            folder.as_str(),
-        );
-        if let Err(problem) = declined {
-            tracing::error!(%problem, "a no to a folder is not remembered, and will be asked again");
-        }
-        self.services.changed();
+    /// Returns `true` if the person has said yes or no to work in this folder, or no to one around it.
+    fn is_answered(&self, folder: &CanonicalPath) -> bool {
+        let grants = self.services.grants.now();
+        let is_granted = grants.grants.iter().any(|grant| {
+            let is_it = |files: &Files| files.kind == GrantKind::Tree && files.path == *folder;
+            grant.provenance == PROVENANCE && self.may_use(&grant.subject) && grant.files().is_some_and(is_it)
+        });
+        let client = &self.principal.client.key;
+        is_granted || self.services.workspaces.is_declined(client, &self.config.name, folder)
     }
 }
 

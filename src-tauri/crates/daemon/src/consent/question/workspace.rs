@@ -9,6 +9,28 @@ use std::time::Duration;
 /// The rule's name in questions about a workspace, which no rule of the policy asks.
 pub const RULE: &str = "workspace";
 
+/// The reason that a folder is taken for one that an agent works in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkspaceSource {
+    /// The kernel tells that the client was started in this project.
+    StartedIn,
+    /// The client names it, and was started in it as the kernel tells.
+    NamedAndStartedIn,
+    /// The client names it, and nothing else says so.
+    Named,
+}
+
+impl WorkspaceSource {
+    /// The reason, in words.
+    fn why(self) -> &'static str {
+        match self {
+            Self::StartedIn => "the agent was started in this project",
+            Self::NamedAndStartedIn => "the agent says that it works in this folder, and was started there",
+            Self::Named => "the agent says that it works in this folder; nothing else says so",
+        }
+    }
+}
+
 /// A question about a workspace, in its parts.
 #[derive(Debug)]
 pub struct WorkspaceQuestion<'a> {
@@ -20,8 +42,10 @@ pub struct WorkspaceQuestion<'a> {
     pub folder: &'a CanonicalPath,
     /// The person's home.
     pub home: &'a CanonicalPath,
-    /// Why it is taken for that, in words.
-    pub why: &'static str,
+    /// The reason that it is taken for that.
+    pub source: WorkspaceSource,
+    /// The reaches that the person may choose among: of work in a project.
+    pub offered: &'a [Reach],
     /// The time for which the question waits.
     pub deadline: Duration,
 }
@@ -33,7 +57,7 @@ impl WorkspaceQuestion<'_> {
         let client = shown_client(&self.principal.client_view());
         let server = visible::line(&self.principal.server);
         let folder = tilde(self.folder, self.home);
-        let offer = |reach, verbs: &str| Offer {
+        let offer = |(reach, verbs): (Reach, &str)| Offer {
             reach,
             label: format!("{folder}, to {verbs}"),
             sentence: format!(
@@ -42,6 +66,11 @@ impl WorkspaceQuestion<'_> {
             ),
             lifetimes: vec![Lifetime::Session, Lifetime::Always],
         };
+        let all = [(Reach::ProjectToRead, "read"), (Reach::ProjectToChange, "read and write")];
+        let offered = all.into_iter().filter(|(reach, _)| self.offered.contains(reach));
+        let is_only_said = self.source == WorkspaceSource::Named;
+        let only_said = "Only the agent itself says so: say no unless you have opened this folder in it.";
+        let remembered = "A no is remembered, and listed with the grants; you can take it back there.";
         Question {
             id: self.id,
             session: self.principal.session.clone(),
@@ -53,22 +82,22 @@ impl WorkspaceQuestion<'_> {
             consequences: vec![Consequence {
                 verb: Verb::WorkIn,
                 object: vec![Piece::Path(self.folder.as_str().to_owned())],
-                note: None,
+                note: is_only_said.then(|| "by the agent's own word".to_owned()),
                 asked_for: None,
                 allowed: false,
             }],
             with: Vec::new(),
-            also: vec![
-                "A no is remembered, and listed with the grants; you can take it back there.".to_owned(),
-            ],
+            also: is_only_said
+                .then_some(only_said)
+                .into_iter()
+                .chain([remembered])
+                .map(str::to_owned)
+                .collect(),
             rule: RULE.to_owned(),
-            reason: self.why.to_owned(),
+            reason: self.source.why().to_owned(),
             arguments: Vec::new(),
             preview: None,
-            offers: vec![
-                offer(Reach::ProjectToRead, "read"),
-                offer(Reach::ProjectToChange, "read and write"),
-            ],
+            offers: offered.map(offer).collect(),
             server,
             client,
             deadline: self.deadline,

@@ -24,14 +24,16 @@ pub(super) struct ServerFacts {
 /// The greeting, as the core takes it. It names the revision of the client, so that a server that speaks it as well is spoken to in
 /// it.
 pub(super) fn greeting(id: &Id, envelope: &Envelope) -> Result<Vec<u8>, serde_json::Error> {
-    let capabilities = without_tasks(&envelope.capabilities)?;
+    let mut capabilities: Fields = serde_json::from_str(without_tasks(&envelope.capabilities)?.get())?;
+    // It could be asked for them only in place of an answer.
+    capabilities.remove("roots");
     let info = match &envelope.client_info {
         Some(info) => info.clone(),
         None => to_raw_value(&json!({ "name": "unnamed", "version": "" }))?,
     };
     let mut params = Fields::default();
     params.set("protocolVersion", to_raw_value(MODERN_REVISION)?);
-    params.set("capabilities", capabilities);
+    params.set("capabilities", to_raw_value(&capabilities)?);
     params.set("clientInfo", info);
     Ok(request_line(id, "initialize", Some(&to_raw_value(&params)?)))
 }

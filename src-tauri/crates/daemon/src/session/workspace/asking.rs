@@ -1,0 +1,90 @@
+//! The question whether an agent may work in a folder, and what its answer opens.
+
+use super::PROVENANCE;
+use crate::clock::{now_ms, random_name};
+use crate::consent::{
+    DenialScope, DeniedKey, ExchangeError, Inquiry, Lifetime, NotApproved, QuestionKey, Reach,
+    WORKSPACE_RULE, WorkspaceQuestion, WorkspaceSource, grants_of,
+};
+use crate::grants::{Files, Granted, StandingGrant};
+use crate::session::Session;
+use ironcurtain_audit::{Event, PolicyDecision};
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::{Access, AccessSet, GrantKind};
+use serde_json::{Map, Value};
+
+impl Session {
+    /// Puts the question, and gives what the person allows.
+    pub(super) async fn ask_about_folder(
+        &self,
+        folder: &CanonicalPath,
+        source: WorkspaceSource,
+        offered: &[Reach],
+    ) -> Result<(), ExchangeError> {
+        let exchange = self.services.exchange(&self.principal);
+        let snapshot = self.services.snapshot();
+        let question = WorkspaceQuestion {
+            id: exchange.name()?,
+            principal: &self.principal,
+            folder,
+            home: &snapshot.home,
+            source,
+            offered,
+            deadline: self.services.config.question_deadline(),
+        }
+        .build();
+        let (id, rule, reason) = (question.id.clone(), question.rule.clone(), question.reason.clone());
+        let mut entry =
+            self.entry(Event::Question, "a folder that the agent works in was proposed to the person");
+        entry.paths = vec![folder.as_str().to_owned()];
+        entry.policy_decision = Some(PolicyDecision::escalate(&rule, &reason));
+        let words = Map::from_iter([("folder".to_owned(), Value::from(folder.as_str()))]);
+        let inquiry = Inquiry {
+            identity: QuestionKey::of(&question, &[]),
+            call: DeniedKey::of(&self.principal, WORKSPACE_RULE, &words),
+            scope: DenialScope::of_request(WORKSPACE_RULE),
+            question,
+            entry,
+        };
+        let approval = match exchange.ask(inquiry, std::future::pending()).await {
+            Ok(Some(approval)) => approval,
+            Ok(None) => return Ok(()),
+            Err(problem) => {
+                if let ExchangeError::NotApproved(NotApproved::Denied | NotApproved::DeniedWithNote(_)) =
+                    &problem
+                {
+                    self.decline(folder);
+                }
+                return Err(problem);
+            }
+        };
+        let read = AccessSet::only(Access::Read);
+        let access =
+            if approval.offer.reach == Reach::ProjectToChange { read.with(Access::Write) } else { read };
+        let files = Files { path: folder.clone(), kind: GrantKind::Tree, access };
+        let when: (Lifetime, u64) = (approval.lifetime, now_ms());
+        let grants =
+            grants_of(vec![Granted::Files(files)], &self.principal.subject(), when, PROVENANCE, random_name)
+                .map_err(ExchangeError::NoGrant)?;
+        let gift = |grant: StandingGrant| {
+            let mut entry = self.entry(Event::Grant, approval.offer.sentence.clone());
+            entry.question_id = Some(id.clone());
+            grant.what.note_in(&mut entry);
+            entry.grant_id = Some(grant.id.clone());
+            (grant, entry)
+        };
+        self.services.grants.give(grants.into_iter().map(gift).collect()).await?;
+        self.services.changed();
+        Ok(())
+    }
+
+    fn decline(&self, folder: &CanonicalPath) {
+        let client = &self.principal.client;
+        let declined =
+            self.services.workspaces.decline((&client.key, &client.view.name), &self.config.name, folder);
+        if let Err(problem) = declined {
+            tracing::error!(%problem, "a no to a folder is not remembered, and will be asked again");
+        }
+        self.services.changed();
+    }
+}

@@ -1,0 +1,233 @@
+//! The client's own roots: asked for by a request of ours, and proposed to the person.
+//!
+//! - They are never relayed to a server, and open nothing by themselves.
+//! - INVARIANT: the id of such a request is one that no server can guess, so that no answer to a server is taken for one to us.
+//! - Bounded: one request at a time, in number, in the time and the size of its answer, and in the folders that are looked at.
+//!   A client that answers never, or nonsense, has lost nothing, and costs nothing.
+//! - A client without a handshake is not asked: it could be only in place of an answer that its agent waits for.
+
+use super::named_folder::{self, FolderRefusal};
+use crate::clock::random_name;
+use crate::consent::{WorkspaceSource, visible};
+use crate::session::Session;
+use crate::wire::{Id, Response, request_parts};
+use ironcurtain_paths::CanonicalPath;
+use serde::Deserialize;
+use std::collections::HashSet;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+
+/// The number of times that a client is asked in a session.
+const MOST_ASKED: usize = 50;
+
+/// The time between two requests.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// The time that an answer may take.
+const ANSWER_BOUND: Duration = Duration::from_secs(60);
+
+/// The longest answer that is looked at, in bytes.
+const LONGEST_ANSWER: usize = 256 * 1024;
+
+/// The number of roots of an answer that are looked at.
+const MOST_ROOTS: usize = 16;
+
+/// The number of folders that are proposed in a session.
+const MOST_PROPOSED: usize = 8;
+
+/// The number of characters of an address that are repeated.
+const LONGEST_ADDRESS: usize = 200;
+
+/// The client as it can be asked for its roots.
+#[derive(Debug)]
+pub(in crate::session) struct ClientRoots {
+    is_declared: AtomicBool,
+    changed: Notify,
+    asked: Mutex<Option<Request>>,
+}
+
+/// A request of ours that the client has.
+#[derive(Debug)]
+struct Request {
+    id: Id,
+    answer: oneshot::Sender<Response>,
+}
+
+/// Why the client's roots are not known.
+#[derive(Debug, thiserror::Error)]
+enum RootsError {
+    /// The kernel has no random bytes for an id.
+    #[error("no request could be made: {0}")]
+    NoId(#[from] io::Error),
+    /// There is no answer.
+    #[error("the client has not answered in {} seconds", ANSWER_BOUND.as_secs())]
+    NoAnswer,
+    /// It answers with an error.
+    #[error("the client answers with an error")]
+    Refused,
+    /// The answer is too long.
+    #[error("the answer has {0} bytes; at most {LONGEST_ANSWER} are taken")]
+    Long(usize),
+    /// The answer is no list of roots.
+    #[error("the answer cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+}
+
+impl ClientRoots {
+    /// Of a client that has said, before it was moved here, that it has roots.
+    pub(in crate::session) fn new(is_declared: bool) -> Self {
+        let roots = Self {
+            is_declared: AtomicBool::new(is_declared),
+            changed: Notify::new(),
+            asked: Mutex::default(),
+        };
+        roots.may_have_changed();
+        roots
+    }
+
+    /// The client's greeting says whether it has any.
+    pub(in crate::session) fn declare(&self, has_roots: bool) {
+        self.is_declared.store(has_roots, Ordering::Relaxed);
+    }
+
+    /// Returns `true` if the client has said that it has roots.
+    pub(in crate::session) fn is_declared(&self) -> bool {
+        self.is_declared.load(Ordering::Relaxed)
+    }
+
+    /// They are to be asked for: the client is initialized, or says that they have changed.
+    pub(in crate::session) fn may_have_changed(&self) {
+        if self.is_declared() {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Takes the client's answer, if it is one to us.
+    pub(in crate::session) fn take_answer(&self, id: &Id, response: Response) -> Result<(), Response> {
+        let mut asked = self.asked();
+        match asked.take_if(|request| request.id == *id) {
+            // Who no longer waits needs no answer.
+            Some(request) => drop(request.answer.send(response)),
+            None => return Err(response),
+        }
+        Ok(())
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Option<Request>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    /// Asks the client for its roots, each time that they may have changed, and proposes those that are new.
+    pub(super) async fn propose_client_roots(&self) {
+        let mut seen = HashSet::new();
+        for _ in 0..MOST_ASKED {
+            self.client_roots.changed.notified().await;
+            let asked = Instant::now();
+            match self.ask_for_roots().await {
+                Ok(addresses) => self.propose_named(&addresses, &mut seen).await,
+                Err(problem) => self.log.write(format!("the client's own roots are not known: {problem}")),
+            }
+            tokio::time::sleep_until(asked + PAUSE).await;
+        }
+    }
+
+    async fn ask_for_roots(&self) -> Result<Vec<String>, RootsError> {
+        let id = Id::text(&format!("ironcurtain-roots-{}", random_name()?));
+        let (answer, answered) = oneshot::channel();
+        *self.client_roots.asked() = Some(Request { id: id.clone(), answer });
+        self.to_client.send(request_parts(&id, "roots/list", None));
+        let answer = tokio::time::timeout(ANSWER_BOUND, answered).await;
+        // What comes later is nobody's.
+        self.client_roots.asked().take_if(|request| request.id == id);
+        match answer {
+            Ok(Ok(Response::Result(result))) => addresses(result.get()),
+            Ok(Ok(Response::Error(_))) => Err(RootsError::Refused),
+            Ok(Err(_)) | Err(_) => Err(RootsError::NoAnswer),
+        }
+    }
+
+    async fn propose_named(&self, addresses: &[String], seen: &mut HashSet<CanonicalPath>) {
+        if let Some(more) = addresses.len().checked_sub(MOST_ROOTS).filter(|more| *more > 0) {
+            self.log.write(format!("the client names {more} folders more than are looked at"));
+        }
+        for address in addresses.iter().take(MOST_ROOTS) {
+            let (resolver, named) = (self.resolver.clone(), address.clone());
+            let found = tokio::task::spawn_blocking(move || named_folder::resolve(&named, &resolver)).await;
+            let folder = match found.unwrap_or(Err(FolderRefusal::NoFolder)) {
+                Ok(folder) => folder,
+                Err(refusal) => {
+                    let address = visible::head(&visible::line(address), LONGEST_ADDRESS);
+                    self.log.write(format!("the client names `{address}`, which is not proposed: {refusal}"));
+                    continue;
+                }
+            };
+            if seen.len() < MOST_PROPOSED && seen.insert(folder.clone()) {
+                self.propose_folder(&folder, self.source_of(&folder)).await;
+            }
+        }
+    }
+
+    fn source_of(&self, folder: &CanonicalPath) -> WorkspaceSource {
+        let cwd = self.principal.client.view.cwd.as_deref();
+        match cwd.and_then(|cwd| CanonicalPath::assume_canonical(cwd).ok()) {
+            Some(cwd) if folder.contains(&cwd) => WorkspaceSource::NamedAndStartedIn,
+            Some(_) | None => WorkspaceSource::Named,
+        }
+    }
+}
+
+/// The addresses of the roots of an answer.
+fn addresses(answer: &str) -> Result<Vec<String>, RootsError> {
+    #[derive(Deserialize)]
+    struct Roots {
+        roots: Vec<Root>,
+    }
+    #[derive(Deserialize)]
+    struct Root {
+        uri: String,
+    }
+    if answer.len() > LONGEST_ANSWER {
+        return Err(RootsError::Long(answer.len()));
+    }
+    let roots: Roots = serde_json::from_str(answer)?;
+    Ok(roots.roots.into_iter().map(|root| root.uri).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use serde_json::value::RawValue;
+
+    #[test]
+    fn an_answer_is_ours_by_its_id_and_once() {
+        let response = || Response::Result(RawValue::from_string("{}".to_owned()).unwrap());
+        let roots = ClientRoots::new(true);
+        let (answer, mut answered) = oneshot::channel();
+        let id = Id::text("ours");
+        *roots.asked() = Some(Request { id: id.clone(), answer });
+        assert!(roots.take_answer(&Id::text("of a server"), response()).is_err());
+        assert!(answered.try_recv().is_err());
+        assert!(roots.take_answer(&id, response()).is_ok() && answered.try_recv().is_ok());
+        assert!(roots.take_answer(&id, response()).is_err());
+    }
+
+    #[test]
+    fn an_answer_that_is_none_or_too_long_is_refused() {
+        let told = addresses(&json!({ "roots": [{ "uri": "file:///a", "name": "a" }] }).to_string());
+        assert_eq!(told.unwrap(), ["file:///a"]);
+        for nonsense in
+            ["{}", "7", r#"{"roots":{}}"#, r#"{"roots":[{"uri":7}]}"#, r#"{"roots":["file:///a"]}"#]
+        {
+            assert!(matches!(addresses(nonsense), Err(RootsError::Unreadable(_))), "{nonsense}");
+        }
+        let many = json!({ "roots": vec![json!({ "uri": format!("file:///{}", "x".repeat(90)) }); 10_000] });
+        assert!(matches!(addresses(&many.to_string()), Err(RootsError::Long(_))));
+    }
+}

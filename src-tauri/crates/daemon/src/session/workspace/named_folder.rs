@@ -1,0 +1,209 @@
+//! A folder that a client names by an address (RFC 8089), and which folders may be proposed at all.
+//!
+//! - Each refusal says why. What is not certainly a folder of this machine, spelled in one way, is refused.
+
+use crate::grants::GrantLimits;
+use ironcurtain_paths::{CanonicalPath, NotCanonicalError, PathError, PathKind, Resolver};
+use percent_encoding::percent_decode_str;
+
+/// The system's own folders: nobody works in one of them as a whole, and a yes to it would open what belongs to all.
+const SYSTEM: [&str; 22] = [
+    "/",
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/home",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/proc",
+    "/root",
+    "/run",
+    "/sbin",
+    "/srv",
+    "/sys",
+    "/tmp",
+    "/usr",
+    "/usr/local",
+    "/var",
+];
+
+/// The system's own folders in which nobody has a project either.
+const SYSTEM_AND_BELOW: [&str; 7] = ["/bin", "/boot", "/dev", "/etc", "/proc", "/sbin", "/sys"];
+
+/// The longest address that is looked at, in bytes.
+const LONGEST: usize = 4096;
+
+/// Why a folder is not proposed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FolderRefusal {
+    /// The address is too long.
+    #[error("its address has {0} bytes; at most {LONGEST} are taken")]
+    Long(usize),
+    /// It is an address of something else.
+    #[error("it is not the address of a file; write `file:///` and the path")]
+    NotAFile,
+    /// It is on another machine.
+    #[error("it is on another machine, `{0}`")]
+    Elsewhere(String),
+    /// Readers of addresses disagree about it.
+    #[error("its address has a query, a fragment, a backslash or an encoded slash")]
+    Ambiguous,
+    /// The path is no text.
+    #[error("its path is not UTF-8")]
+    NotUtf8,
+    /// The path is not spelled in the one way.
+    #[error(transparent)]
+    Spelling(#[from] NotCanonicalError),
+    /// It cannot be found out where it leads.
+    #[error(transparent)]
+    Unresolved(#[from] PathError),
+    /// It is a file, or not there.
+    #[error("no folder is there")]
+    NoFolder,
+    /// It is the home, or holds it.
+    #[error("it is your home, or holds it")]
+    Home,
+    /// It belongs to the system.
+    #[error("it is one of the system's own folders")]
+    System,
+    /// It holds what is protected, or lies in it.
+    #[error("it holds something protected, or lies in it")]
+    Protected,
+    /// The policy says no.
+    #[error("the policy denies it")]
+    Denied,
+}
+
+/// The folder that an address leads to, links resolved. Blocking.
+pub(super) fn resolve(uri: &str, resolver: &Resolver) -> Result<CanonicalPath, FolderRefusal> {
+    let path = path(uri)?;
+    let found = resolver.resolve(path.as_str())?;
+    match found.target {
+        PathKind::Folder => Ok(found.path),
+        PathKind::File { .. } | PathKind::Special | PathKind::Missing => Err(FolderRefusal::NoFolder),
+    }
+}
+
+/// The path of an address, as it is spelled there.
+fn path(uri: &str) -> Result<CanonicalPath, FolderRefusal> {
+    if uri.len() > LONGEST {
+        return Err(FolderRefusal::Long(uri.len()));
+    }
+    let (scheme, rest) = uri.split_once("://").ok_or(FolderRefusal::NotAFile)?;
+    if !scheme.eq_ignore_ascii_case("file") {
+        return Err(FolderRefusal::NotAFile);
+    }
+    let (host, path) = rest.split_at_checked(rest.find('/').unwrap_or(rest.len())).unwrap_or((rest, ""));
+    if !(host.is_empty() || host.eq_ignore_ascii_case("localhost")) {
+        return Err(FolderRefusal::Elsewhere(host.to_owned()));
+    }
+    if path.contains(['?', '#', '\\']) || path.to_ascii_lowercase().contains("%2f") {
+        return Err(FolderRefusal::Ambiguous);
+    }
+    let path = percent_decode_str(path).decode_utf8().map_err(|_| FolderRefusal::NotUtf8)?;
+    let without_slash = path.strip_suffix('/').filter(|path| !path.is_empty());
+    Ok(CanonicalPath::assume_canonical(without_slash.unwrap_or(&path))?)
+}
+
+/// Checks that a folder may be proposed.
+pub(super) fn check(folder: &CanonicalPath, limits: &GrantLimits<'_>) -> Result<(), FolderRefusal> {
+    let is_below =
+        |system: &&str| CanonicalPath::assume_canonical(system).is_ok_and(|system| system.contains(folder));
+    if folder.contains(limits.home) {
+        Err(FolderRefusal::Home)
+    } else if SYSTEM.contains(&folder.as_str()) || SYSTEM_AND_BELOW.iter().any(is_below) {
+        Err(FolderRefusal::System)
+    } else if !limits.may_be_granted(folder) {
+        Err(FolderRefusal::Protected)
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(uri: &str) -> String {
+        path(uri).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn only_the_address_of_a_path_on_this_machine_spelled_in_one_way_is_taken() {
+        for (uri, expected) in [
+            ("file:///home/u/app", "/home/u/app"),
+            ("file:///home/u/app/", "/home/u/app"),
+            ("FILE://localhost/home/u/my%20app", "/home/u/my app"),
+            ("file:///home/u/gr%C3%BCn", "/home/u/grün"),
+            ("file:///", "/"),
+        ] {
+            assert_eq!(path(uri).unwrap().as_str(), expected, "{uri}");
+        }
+        for (uri, why) in [
+            ("", "it is not the address of a file"),
+            ("/home/u/app", "it is not the address of a file"),
+            ("https://example.org/app", "it is not the address of a file"),
+            ("file:", "it is not the address of a file"),
+            ("file://", "`` is not an absolute path"),
+            ("file://host/app", "it is on another machine, `host`"),
+            ("file://home", "it is on another machine, `home`"),
+            ("file:///home/u/../../etc", "is not in canonical form"),
+            ("file:///home/u/%2e%2e/x", "is not in canonical form"),
+            ("file:///home/u/./x", "is not in canonical form"),
+            ("file:////host/share", "is not in canonical form"),
+            ("file:///home/u%2Fx", "an encoded slash"),
+            ("file:///home/u?x", "a query"),
+            ("file:///home/u#x", "a fragment"),
+            ("file:///c:\\x", "a backslash"),
+            ("file:///a%00b", "contains a NUL character"),
+            ("file:///a%FFb", "its path is not UTF-8"),
+        ] {
+            assert!(refused(uri).contains(why), "{uri}: {}", refused(uri));
+        }
+        assert!(refused(&format!("file:///{}", "x".repeat(5000))).contains("has 5008 bytes"));
+    }
+
+    #[test]
+    fn links_are_resolved_and_what_is_no_folder_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(base.join("real")).unwrap();
+        std::fs::write(base.join("file"), "").unwrap();
+        std::os::unix::fs::symlink("real", base.join("link")).unwrap();
+        let root = CanonicalPath::root();
+        let resolver = Resolver::new(root.clone(), root);
+        let at = |name: &str| resolve(&format!("file://{}", base.join(name).display()), &resolver);
+        assert_eq!(at("link").unwrap().as_path(), base.join("real"));
+        for name in ["file", "gone"] {
+            assert!(matches!(at(name), Err(FolderRefusal::NoFolder)), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_home_the_systems_folders_and_what_is_protected_are_no_workspaces() {
+        let at = |path: &str| CanonicalPath::assume_canonical(path).unwrap();
+        let (home, protected) = (at("/home/u"), [at("/home/u/.ssh"), at("/var/lib/ours")]);
+        let limits = GrantLimits { home: &home, protected: &protected };
+        let checked = |path: &str| check(&at(path), &limits).map_err(|why| why.to_string());
+        for fine in ["/home/u/app", "/work", "/srv/app", "/tmp/x/app", "/usr/src/linux", "/var/www/site"] {
+            assert_eq!(checked(fine), Ok(()), "{fine}");
+        }
+        for (path, why) in [
+            ("/", "it is your home, or holds it"),
+            ("/home", "it is your home, or holds it"),
+            ("/home/u", "it is your home, or holds it"),
+            ("/usr", "it is one of the system's own folders"),
+            ("/etc/nginx", "it is one of the system's own folders"),
+            ("/proc/1/root", "it is one of the system's own folders"),
+            ("/home/u/.ssh/x", "it holds something protected, or lies in it"),
+            ("/var/lib", "it holds something protected, or lies in it"),
+        ] {
+            assert_eq!(checked(path), Err(why.to_owned()), "{path}");
+        }
+    }
+}
