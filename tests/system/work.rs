@@ -195,6 +195,15 @@ impl Answers {
                 let both = [Does::Reads, Does::Writes].into_iter().chain(asked).collect();
                 self.folders.push((project(), both));
             }
+            Reach::OpenFolderToChange => {
+                let is_around = |(folder, open): &&(PathBuf, BTreeSet<Does>)| {
+                    open.contains(&Does::Reads) && paths.iter().all(|(path, _)| path.starts_with(folder))
+                };
+                // A person knows it as the one that they have let it read.
+                let (folder, _) = self.folders.iter().find(is_around).unwrap().clone();
+                let both = [Does::Reads, Does::Writes].into_iter().chain(asked).collect();
+                self.folders.push((folder, both));
+            }
             Reach::Folders => {
                 self.folders.extend(folders.into_iter().map(|(folder, does)| (folder, [does].into())));
             }
@@ -205,7 +214,14 @@ impl Answers {
 }
 
 /// The widest first, as somebody takes it who wants the work done.
-const WIDEST: [Reach; 5] = [Reach::ProjectToChange, Reach::Folders, Reach::Host, Reach::Tool, Reach::Paths];
+const WIDEST: [Reach; 6] = [
+    Reach::ProjectToChange,
+    Reach::OpenFolderToChange,
+    Reach::Folders,
+    Reach::Host,
+    Reach::Tool,
+    Reach::Paths,
+];
 /// The same, where it is only read.
 const TO_READ: [Reach; 4] = [Reach::ProjectToRead, Reach::Folders, Reach::Host, Reach::Tool];
 
@@ -258,11 +274,9 @@ fn run(name: &str) -> Questions {
 #[test]
 fn work_asks_a_fifth_of_the_questions_of_the_existing_system_and_does_nothing_unasked() {
     let all: Vec<Questions> = ["coding.json", "downloads.json", "research.json"].map(run).into();
-    let sum = |of: fn(&Questions) -> usize| all.iter().map(of).sum::<usize>();
     assert_eq!(all.iter().map(|of| of.calls).collect::<Vec<_>>(), [150, 60, 80]);
     assert!(all.iter().all(|of| of.existing < of.everything), "{all:?}");
-    let (ours, existing) = (sum(|of| of.ours), sum(|of| of.existing));
-    assert!(ours * 5 <= existing, "{ours} questions, and {existing} of the existing system: {all:?}");
+    assert!(all.iter().all(|of| of.ours * 5 <= of.existing), "{all:?}");
     // A person who is asked no more than this reads what is asked.
     assert!(all.iter().all(|of| of.ours <= 10), "{all:?}");
 }

@@ -270,6 +270,8 @@ pub enum Reach {
     ProjectToRead,
     /// The project that they are in, to read and to change.
     ProjectToChange,
+    /// The folder that they are in and that is open to be read already, to change.
+    OpenFolderToChange,
     /// One port of one host.
     Host,
     /// A tool, with the values that mean something.

@@ -29,6 +29,8 @@ pub struct Grantable {
     pub requested: Vec<RequestedAccess>,
     /// The project around all of them.
     pub project: Option<CanonicalPath>,
+    /// The folder around all of them that the person has opened to be read.
+    pub open: Option<CanonicalPath>,
     /// Hosts; none unless the call is asked about for nothing else.
     pub hosts: Vec<HostPort>,
     /// The use of the tool; nothing where the call names what is granted by itself.
@@ -44,24 +46,25 @@ impl Grantable {
             paths.into_iter().map(files).collect()
         };
         let requested = &self.requested;
-        let project = |access: AccessSet| {
-            files(GrantKind::Tree, self.project.clone().map(|root| (root, access)).into_iter().collect())
+        let tree = |root: &Option<CanonicalPath>, access: AccessSet| {
+            files(GrantKind::Tree, root.clone().map(|root| (root, access)).into_iter().collect())
         };
         match reach {
             Reach::Paths => {
                 files(GrantKind::File, merged(requested.iter().map(|r| (r.path.clone(), r.access))))
             }
             Reach::Folders => files(GrantKind::Tree, folders(requested)),
-            Reach::ProjectToRead => project(AccessSet::only(Access::Read)),
-            Reach::ProjectToChange => project(self.project_access()),
+            Reach::ProjectToRead => tree(&self.project, AccessSet::only(Access::Read)),
+            Reach::ProjectToChange => tree(&self.project, self.access_to_change()),
+            Reach::OpenFolderToChange => tree(&self.open, self.access_to_change()),
             Reach::Host => self.hosts.iter().cloned().map(Granted::Host).collect(),
             Reach::Tool => self.tool.iter().cloned().map(Granted::Tool).collect(),
             Reach::Request => Vec::new(),
         }
     }
 
-    /// Whatever is asked for in the project, and with it reading and writing there.
-    pub(super) fn project_access(&self) -> AccessSet {
+    /// Whatever is asked for in a folder, and with it reading and writing there.
+    pub(super) fn access_to_change(&self) -> AccessSet {
         let both = AccessSet::only(Access::Read).with(Access::Write);
         self.requested.iter().fold(both, |access, requested| access.with(requested.access))
     }

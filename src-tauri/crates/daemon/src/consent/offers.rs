@@ -15,7 +15,7 @@ use super::{Consequence, Lifetime, Offer, Piece, Reach, visible};
 use crate::grants::{GrantLimits, GrantSubject, Granted, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, AccessSet};
-use project::project_offers;
+use project::{open_folder_offer, project_offers};
 
 /// The words on the choice to allow a call as a whole.
 pub(super) const THIS_CALL: &str = "this call";
@@ -57,6 +57,7 @@ pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: Gran
         });
     }
     if !only_once {
+        offers.extend(open_folder_offer(client, grantable, limits));
         offers.extend(project_offers(client, grantable, limits));
     }
     offers
@@ -224,6 +225,41 @@ mod tests {
             assert_eq!(kinds(std::slice::from_ref(&file), root), [Reach::Paths, Reach::Folders], "{root}");
         }
         assert_eq!(offered_in(&[file], Some("/home/u/app"), true).len(), 1);
+    }
+
+    #[test]
+    fn a_folder_that_may_be_read_already_is_offered_to_change_where_something_in_it_is_changed() {
+        let offered = |requested: &[RequestedAccess], open: &str, project: Option<&str>| {
+            let (open, project) = (Some(path(open)), project.map(path));
+            let grantable =
+                Grantable { requested: requested.to_vec(), open, project, ..Grantable::default() };
+            let protected = [path("/home/u/work/secret")];
+            let limits = GrantLimits { home: &path("/home/u"), protected: &protected };
+            let all = offers("claude", &grantable, false, limits);
+            let offer = all.into_iter().find(|offer| offer.reach == Reach::OpenFolderToChange);
+            offer.map(|offer| (offer.sentence, offer.lifetimes, grantable.opened_by(offer.reach)))
+        };
+        let new = requested(Access::Write, "/home/u/notes/a/new.md", PathKind::Missing);
+        let both = AccessSet { read: true, write: true, ..AccessSet::default() };
+        let tree = |access| {
+            let (path, kind) = (path("/home/u/notes"), GrantKind::Tree);
+            vec![Granted::Files(crate::grants::Files { path, kind, access })]
+        };
+        let sentence = "claude may read and write everything in ~/notes and below".to_owned();
+        let one = std::slice::from_ref(&new);
+        assert_eq!(offered(one, "/home/u/notes", None), Some((sentence, STANDING.to_vec(), tree(both))));
+        let gone = requested(Access::Delete, "/home/u/notes/a/old.md", PathKind::File { bytes: 3 });
+        let (_, lifetimes, opened) = offered(&[new.clone(), gone], "/home/u/notes", None).unwrap();
+        assert!(!lifetimes.contains(&Lifetime::Always));
+        assert_eq!(opened, tree(AccessSet { delete: true, ..both }));
+        // Read already; offered by its own name already; never to be granted.
+        let read = requested(Access::Read, "/home/u/notes/a/b.md", PathKind::File { bytes: 3 });
+        assert_eq!(offered(&[read], "/home/u/notes", None), None);
+        assert_eq!(offered(one, "/home/u/notes/a", None), None);
+        assert_eq!(offered(one, "/home/u/notes", Some("/home/u/notes")), None);
+        for open in ["/home/u", "/", "/home/u/work"] {
+            assert_eq!(offered(one, open, None), None, "{open}");
+        }
     }
 
     #[test]

@@ -6,8 +6,9 @@
 
 use super::{Call, proceed};
 use crate::consent::{
-    CallQuestion, DenialScope, DeniedKey, Grantable, Inquiry, Lifetime, QuestionKey, Reach,
+    CallQuestion, DenialScope, DeniedKey, Grantable, Inquiry, Lifetime, QuestionKey, Reach, RequestedAccess,
 };
+use crate::grants::StandingGrant;
 use crate::judging::InspectedCall;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::resolve::{FoundPaths, project_around};
@@ -16,7 +17,7 @@ use crate::session::authorize::Judged;
 use crate::session::refusal::CallRefusal;
 use ironcurtain_audit::{Event, PolicyDecision};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Escalation, PendingApproval, ToolUse, Verdict};
+use ironcurtain_policy::{Escalation, GrantKind, PendingApproval, ToolUse, Verdict};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -96,6 +97,7 @@ async fn question(
     let requested = inspected.paths.requested(&escalation.values, session.config.file_writes);
     let grantable = Grantable {
         project: project_around(requested.iter().map(|requested| &requested.path)),
+        open: session.open_around(&requested),
         hosts: session.grantable_hosts(escalation),
         tool: ToolUse::of(&escalation.call),
         requested,
@@ -147,6 +149,19 @@ async fn question(
     // That a host may be reached is no answer to a rule that asks about the call itself.
     let itself = if approval.offer.reach == Reach::Host { escalation.values.clone() } else { Vec::new() };
     Ok(Answered::Yes(itself))
+}
+
+impl Session {
+    /// The nearest folder around all of these that a grant has opened to be read.
+    fn open_around(&self, requested: &[RequestedAccess]) -> Option<CanonicalPath> {
+        let table = self.services.grants.now();
+        let usable = table.grants.iter().filter(|grant| self.may_use(&grant.subject));
+        let opened = usable.filter_map(StandingGrant::files).filter(|files| {
+            let holds = || requested.iter().all(|requested| files.path.contains(&requested.path));
+            files.kind == GrantKind::Tree && files.access.read && !requested.is_empty() && holds()
+        });
+        opened.map(|files| &files.path).max_by_key(|path| path.components().count()).cloned()
+    }
 }
 
 /// All that tells a call apart from any other for which the question would look the same: its arguments as they were written
