@@ -4,13 +4,11 @@
 //! - Whoever decides reads the published state and waits for nobody; a stop holds from the moment that it is published.
 //! - Lockdown outlives the trusted process, by a file in its state folder. A file that cannot be looked at is one.
 
-use super::grantable::{RequestedAccess, folders};
-use super::offers::joined;
-use super::{tilde, visible};
+mod scope;
+
+pub use scope::DenialScope;
+
 use crate::atomic_file;
-use ironcurtain_egress::HostPort;
-use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{ApprovalSubject, PendingApproval};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
@@ -20,9 +18,6 @@ use tokio::sync::watch;
 
 /// The number of things that may be denied for the rest of a session. The oldest is asked about again.
 const MOST_DENIALS: usize = 200;
-
-/// The longest text of a place that is shown.
-const LONGEST_PLACE: usize = 200;
 
 /// Why nobody is asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,24 +38,6 @@ pub enum Stop {
         /// The person's note.
         note: Option<String>,
     },
-}
-
-/// The tool and the places that a question is about, as far as a no can hold for more than its call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DenialScope {
-    /// The tool; nothing where the server asks by itself.
-    tool: Option<String>,
-    at: Vec<DeniedPlace>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum DeniedPlace {
-    /// Everything in a folder, or a file.
-    Below(CanonicalPath),
-    /// An address or a name.
-    Text(String),
-    /// Calls that name no place.
-    Call,
 }
 
 /// A no for the rest of a session.
@@ -234,86 +211,15 @@ impl StopState {
     }
 }
 
-impl DenialScope {
-    /// The scope of a call that is asked about: its tool, at the folder of each path. A folder that is `too_wide` is none, so
-    /// that the path stands for itself.
-    #[must_use]
-    pub fn of_call(
-        tool: &str,
-        values: &[PendingApproval],
-        requested: &[RequestedAccess],
-        too_wide: impl Fn(&CanonicalPath) -> bool,
-    ) -> Self {
-        let place = |asked: &RequestedAccess| {
-            let folder = folders(std::slice::from_ref(asked)).into_iter().map(|(folder, _)| folder).next();
-            DeniedPlace::Below(folder.filter(|folder| !too_wide(folder)).unwrap_or(asked.path.clone()))
-        };
-        let other = |asked: &PendingApproval| match &asked.subject {
-            ApprovalSubject::Path(_) => None,
-            ApprovalSubject::Text(text) => Some(DeniedPlace::Text(text.to_string())),
-            ApprovalSubject::Absent | ApprovalSubject::Call => Some(DeniedPlace::Call),
-        };
-        let mut at: Vec<DeniedPlace> = requested.iter().map(place).collect();
-        at.extend(values.iter().filter_map(other));
-        at.dedup();
-        Self { tool: Some(tool.to_owned()), at }
-    }
-
-    /// The scope of a host that a server wants to reach by itself.
-    #[must_use]
-    pub fn of_host(target: &HostPort) -> Self {
-        Self { tool: None, at: vec![DeniedPlace::Text(target.to_string())] }
-    }
-
-    /// The scope of a request that a server makes of its client.
-    #[must_use]
-    pub fn of_request(method: &str) -> Self {
-        Self { tool: Some(method.to_owned()), at: vec![DeniedPlace::Call] }
-    }
-
-    /// Its tool and its places, for people.
-    #[must_use]
-    pub fn words(&self, home: &CanonicalPath) -> String {
-        let place = |place: &DeniedPlace| match place {
-            DeniedPlace::Below(path) => Some(tilde(path, home)),
-            DeniedPlace::Text(text) => {
-                Some(visible::quoted(&visible::head(&visible::line(text), LONGEST_PLACE)))
-            }
-            DeniedPlace::Call => None,
-        };
-        let places: Vec<String> = self.at.iter().filter_map(place).collect();
-        let tool = self.tool.as_deref().map(visible::line);
-        match (tool, places.is_empty()) {
-            (Some(tool), true) => tool,
-            (Some(tool), false) => format!("{tool} in {}", joined(&places)),
-            (None, _) => format!("reaching {}", joined(&places)),
-        }
-    }
-
-    /// True if a no to this is one to that: the same tool, for anything that this names.
-    fn covers(&self, other: &Self) -> bool {
-        let is_denied = |place: &DeniedPlace| self.at.iter().any(|denied| denied.covers(place));
-        self.tool == other.tool && other.at.iter().any(is_denied)
-    }
-}
-
-impl DeniedPlace {
-    fn covers(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Below(folder), Self::Below(path)) => folder.contains(path),
-            (Self::Below(_), Self::Text(_) | Self::Call) => false,
-            (Self::Text(_) | Self::Call, _) => self == other,
-        }
-    }
-}
-
 fn said(note: Option<&str>) -> String {
     note.map_or_else(String::new, |note| format!(" and says: {note}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::scope::DeniedPlace;
     use super::*;
+    use ironcurtain_paths::CanonicalPath;
 
     fn path(text: &str) -> CanonicalPath {
         CanonicalPath::assume_canonical(text).unwrap()

@@ -1,5 +1,6 @@
 //! On real terminals: a pair of which the kernel holds the middle.
 
+mod drawing;
 mod noes;
 mod person;
 
@@ -138,121 +139,6 @@ fn foreign_text_makes_no_line_that_looks_like_ours() {
         person.types("\n");
         assert_eq!(said(answer), NO);
     }
-}
-
-#[test]
-fn a_remote_server_is_called_that() {
-    let mut asked = of_file("q", "/home/u/a.txt", "../a.txt");
-    (asked.sandboxed, asked.remote) = (false, true);
-    let lines = rows::question(&asked, &choices(&asked), 120).join("\n");
-    assert!(lines.contains("The server is REMOTE, cannot be sandboxed: it sees what it is sent"), "{lines}");
-    assert!(!lines.contains("NOT SANDBOXED"), "{lines}");
-}
-
-#[test]
-fn a_question_has_all_that_is_needed_to_answer_it() {
-    let mut asked = of_file("q", "/home/u/a.txt", "../a.txt");
-    asked.client.says_it_is = Some("Claude 2".into());
-    asked.client.label = Some("work".into());
-    asked.client.exe = Some("/usr/bin/claude".into());
-    asked.with = vec![("branch".into(), "main".into())];
-    asked.also = vec!["its server can reach the other files in ~/docs".into()];
-    asked.preview = Some(Preview::Diff("-old\n+new".into()));
-    asked.sandboxed = false;
-    let to = Piece::Foreign("https://evil.example/\"x".into());
-    let object = vec![Piece::Foreign("main".into()), Piece::Ours(" to "), to];
-    let push = Consequence { verb: Verb::Push, object, note: None, asked_for: None, allowed: true };
-    asked.consequences.insert(0, push);
-    let lines = rows::question(&asked, &choices(&asked), 60);
-    let expected = [
-        " What it would change:",
-        " text       | -old",
-        " text       | +new",
-        " program    | claude",
-        " file       | /usr/bin/claude",
-        " says it is | Claude 2",
-        " own label  | work",
-        " server     | filesystem",
-        " tool       | read_file",
-        " why        | because",
-        " rule       | ask",
-        " The server is NOT SANDBOXED.",
-        " A program wants to PUSH:",
-        " PUSH       | \"main\" to \"https://evil.example/\\\"x\"",
-        "   (this it may do without your word)",
-        " READ       | /home/u/a.txt",
-        " there      | 3 bytes",
-        " asked as   | ../a.txt",
-        " with       | branch = main",
-        " means also | its server can reach the other files in ~/docs",
-        " a yes:     | claude may read it",
-        " answer 1   | once, this file",
-        " answer s   | denies read_file in /home/u until this session",
-        " answer s   |  ends",
-        " Answer p denies, and pauses the agent. Answer n with a text",
-        " denies and tells it that.",
-        " The worst of these 2 things: PUSH",
-        " worst      | \"main\" to \"https://evil.example/\\\"x\"",
-        " Type the number of an answer, or d for all of it; anything",
-        " else denies.",
-    ];
-    assert_eq!(lines, expected);
-}
-
-#[test]
-fn what_would_be_done_is_whole_or_its_end_is_there() {
-    let of = |length: usize| {
-        let path = format!("/home/u/{}/passwords.txt", "y".repeat(length));
-        let lines = rows::question(&of_file("q", &path, "q"), &[], 80);
-        let rows = lines.iter().filter_map(|line| line.strip_prefix(" READ       | "));
-        (path, rows.map(str::to_owned).collect::<Vec<_>>())
-    };
-    let (path, rows) = of(200);
-    assert_eq!(rows.concat(), path);
-    let (_, rows) = of(4000);
-    assert!(rows.len() <= 5 && rows.concat().ends_with("/passwords.txt"), "{rows:?}");
-    assert!(rows.concat().contains(" more)"), "{rows:?}");
-}
-
-#[test]
-fn the_worst_stands_beside_the_answer_however_long_the_question_is() {
-    let mut worst = read("/home/u/photos", "photos");
-    worst.verb = Verb::Delete;
-    let harmless = (0..16).map(|n| read(&format!("/home/u/{}{n}", "x".repeat(150)), "x"));
-    let consequences = std::iter::once(worst.clone()).chain(harmless).collect();
-    let asked = Question { consequences, ..question("q") };
-    let lines = rows::question(&asked, &choices(&asked), 80);
-    assert!(lines.len() > 24);
-    let (_, last) = lines.split_at(lines.len() - 3);
-    assert_eq!(last[..2], [" The worst of these 17 things: DELETE", " worst      | /home/u/photos"]);
-    // One thing stands there once.
-    let alone = Question { consequences: vec![worst], ..question("q") };
-    let lines = rows::question(&alone, &choices(&alone), 80);
-    assert_eq!(lines.iter().filter(|line| line.contains("/home/u/photos")).count(), 1);
-}
-
-#[test]
-fn what_a_yes_means_is_never_cut() {
-    let folder = format!("~/{}/the last of it", "x".repeat(600));
-    let mut asked = question("q");
-    asked.also = vec![format!("Opens {folder}")];
-    asked.offers[0].sentence = format!("claude may write {folder}");
-    let lines = rows::question(&asked, &choices(&asked), 60);
-    let told = |mark: &str| lines.iter().filter_map(|line| line.strip_prefix(mark)).collect::<String>();
-    assert_eq!(told(" means also | "), asked.also[0]);
-    assert_eq!(told(" a yes:     | "), asked.offers[0].sentence);
-}
-
-#[test]
-fn a_long_preview_is_cut_and_says_how_much_is_left_out() {
-    let asked = |lines: usize| {
-        let preview = Some(Preview::Content("x\n".repeat(lines)));
-        rows::question(&Question { preview, ..question("q") }, &[], 80)
-    };
-    assert_eq!(asked(11).iter().filter(|line| **line == " text       | x").count(), 11);
-    let long = asked(500);
-    assert_eq!(long.iter().filter(|line| **line == " text       | x").count(), 12);
-    assert!(long.contains(&" ... 489 more lines, not shown; d shows all of it.".to_owned()), "{long:?}");
 }
 
 #[test]
