@@ -127,3 +127,28 @@ fn a_yes_that_could_not_work_is_not_asked_for_and_the_entry_that_would_help_is_n
     world.connect("hostile").call("now", data).refused("the user denied this call");
     assert_eq!(world.person.asked().len(), 1);
 }
+
+#[test]
+fn a_path_that_the_server_could_never_be_shown_is_not_asked_for_and_says_what_would_help() {
+    let world = hostile::world();
+    let file = world.file("docs/plan.txt", "plan");
+    let at = |name: &str| world.path("docs").join(name);
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, at("pipe"), rustix::fs::Mode::RWXU).unwrap();
+    let mut client = world.connect("hostile");
+    let special =
+        "because it is a device, a socket or a pipe, and those are shown to no sandboxed server; copy";
+    for name in ["socket", "pipe"] {
+        client.open(&at(name)).refused(special);
+    }
+    client.call("change", json!({ "path": at("pipe") })).refused(special);
+    assert_eq!(world.person.asked().len(), 0);
+    assert_eq!(world.log().matches(r#""rule":"out-of-reach""#).count(), 3);
+    // What could work is asked about: a file beside them, and a link that leads there.
+    std::os::unix::fs::symlink(&file, at("link")).unwrap();
+    for path in [file, at("link")] {
+        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        assert_eq!(client.open(&path).ok(), "plan");
+    }
+    assert_eq!(world.person.asked().len(), 2);
+}

@@ -95,6 +95,8 @@ words! {
         Resource => "resource",
         /// A host, an address or a way of asking that the sandbox's proxy refuses.
         Network => "network",
+        /// A path that no yes could open to the server.
+        OutOfReach => "out-of-reach",
         /// The person has locked everything down that needs their word.
         Lockdown => "lockdown",
         /// The person has paused the agent.

@@ -17,6 +17,7 @@ mod modern;
 mod moving;
 mod one_time;
 mod open;
+mod out_of_reach;
 mod params;
 mod passing;
 mod progress;

@@ -1,5 +1,6 @@
 //! Why a call does not happen, in words that the agent can act on.
 
+use super::out_of_reach::OutOfReach;
 use crate::consent::{ExchangeError, NotApproved};
 use crate::server::ServerError;
 use ironcurtain_audit::AuditError;
@@ -30,6 +31,9 @@ pub(super) enum CallRefusal {
         /// The first of the hosts.
         host: HostPort,
     },
+    /// It names a path that could not be opened to its server, so that nobody is asked.
+    #[error("{0}.")]
+    OutOfReach(#[from] OutOfReach),
     /// Nobody said yes.
     #[error("{}", said(.0))]
     NotApproved(NotApproved),
@@ -84,6 +88,7 @@ impl CallRefusal {
         match self {
             Self::Denied(_)
             | Self::NoNetwork { .. }
+            | Self::OutOfReach(_)
             | Self::NotApproved(_)
             | Self::Exchange(_)
             | Self::Audit(_)

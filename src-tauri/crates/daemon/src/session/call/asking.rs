@@ -15,7 +15,7 @@ use crate::resolve::{FoundPaths, project_around};
 use crate::session::Session;
 use crate::session::authorize::Judged;
 use crate::session::refusal::CallRefusal;
-use ironcurtain_audit::{Event, PolicyDecision};
+use ironcurtain_audit::{DecidedBy, Event, PolicyDecision};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Escalation, GrantKind, PendingApproval, ToolUse, Verdict};
 use std::os::unix::fs::MetadataExt;
@@ -91,10 +91,16 @@ async fn question(
     Escalated { escalation, inspected, snapshot }: &Escalated,
 ) -> Result<Answered, CallRefusal> {
     if let Some(host) = session.out_of_reach(escalation) {
-        return Err(session.deny_out_of_reach(call, inspected, host, snapshot).await);
+        let refusal = CallRefusal::NoNetwork { server: session.config.name.clone(), host };
+        let ground = (DecidedBy::Network, "no-network");
+        return Err(session.deny_unasked(call, inspected, (ground, refusal), snapshot).await);
     }
     let exchange = session.services.exchange(&session.principal);
     let requested = inspected.paths.requested(&escalation.values, session.config.file_writes);
+    if let Some(beyond) = session.beyond_any_yes(&requested) {
+        let ground = (DecidedBy::OutOfReach, "out-of-reach");
+        return Err(session.deny_unasked(call, inspected, (ground, beyond.into()), snapshot).await);
+    }
     let grantable = Grantable {
         project: project_around(requested.iter().map(|requested| &requested.path)),
         open: session.open_around(&requested),

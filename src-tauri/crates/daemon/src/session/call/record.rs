@@ -8,7 +8,6 @@ use crate::session::Session;
 use crate::session::refusal::CallRefusal;
 use crate::wire::result_line;
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision, redacted};
-use ironcurtain_egress::HostPort;
 use ironcurtain_policy::{AllowedBy, Denial, DeniedBy};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -35,19 +34,17 @@ impl Session {
         self.services.changed();
     }
 
-    /// Puts on record that nobody is asked, since no yes could let the server reach that host.
-    pub(super) async fn deny_out_of_reach(
+    /// Puts on record that nobody is asked, since no yes could work, and on which ground.
+    pub(super) async fn deny_unasked(
         &self,
         call: &Call,
         inspected: &InspectedCall,
-        host: HostPort,
+        ((by, rule), refusal): ((DecidedBy, &str), CallRefusal),
         snapshot: &PolicySnapshot,
     ) -> CallRefusal {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
-        let refusal = CallRefusal::NoNetwork { server: self.config.name.clone(), host };
         let mut entry = self.about(call, inspected, Event::Decision, "denied");
-        entry.policy_decision =
-            Some(PolicyDecision::deny(DecidedBy::Network, "no-network", &refusal.to_string()));
+        entry.policy_decision = Some(PolicyDecision::deny(by, rule, &refusal.to_string()));
         entry.policy_hash = Some(snapshot.hash.clone());
         self.record(entry).await;
         self.services.changed();
