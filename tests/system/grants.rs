@@ -222,6 +222,7 @@ fn a_new_file_in_a_folder_that_holds_protected_paths_is_refused() {
 #[test]
 fn uses_are_counted_and_shown() {
     let world = hostile::world();
+    hostile::answers_before(&world);
     let note = world.file("docs/note.txt", "note");
     let mut client = world.connect("hostile");
     allow(&world, &mut client, &note, Reach::Folders, Lifetime::Always);

@@ -112,7 +112,7 @@ for m in messages():
 "#,
     );
     let secret = world.file("docs/secret.txt", "secret");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Always));
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Hour));
     let mut first = world.connect("hostile");
     first.open(&secret).ok();
     first.hang_up();

@@ -44,6 +44,16 @@ pub fn world() -> World {
     World::with(install)
 }
 
+/// Has the server answer a call in a session that is over, so that it is not new any more.
+pub fn answers_before(world: &World) {
+    let mut client = world.connect("hostile");
+    client.plain("heard").ok();
+    client.hang_up();
+    crate::world::eventually("the first session is over", std::time::Duration::from_secs(10), || {
+        world.sessions().is_empty()
+    });
+}
+
 /// A world whose server asks for its roots once and takes no notice of changes.
 pub fn dawdling() -> World {
     World::with(|w| configure(w, &json!({ "DAWDLE": "1" })))

@@ -73,6 +73,7 @@ struct Replayed {
 #[test]
 fn a_standing_grant_counts_in_an_explanation_whether_the_trusted_process_runs_or_not() {
     let mut world = hostile::world();
+    hostile::answers_before(&world);
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Always));
@@ -108,7 +109,7 @@ fn the_record_is_replayed_by_the_policy_in_force_and_by_another() {
     client.call("change", json!({ "path": world.sandbox().join("mine.txt") })).ok();
     world.person.will(Next::Deny);
     client.open(&secret).refused("the user denied this call");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Always));
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Hour));
     client.open(&secret).ok();
     client.open(&secret).ok();
     client.open(&key).refused("structural-protected-path");

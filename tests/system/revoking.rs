@@ -46,6 +46,7 @@ struct Round {
 #[test]
 fn nothing_is_allowed_that_comes_after_a_revocation_whatever_the_agent_does() {
     let world = hostile::world();
+    hostile::answers_before(&world);
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     let mut found: Vec<Round> = (0..rounds()).map(|_| round(&world, &mut client, &secret)).collect();

@@ -3,7 +3,7 @@
 use crate::consent::Next;
 use crate::hostile;
 use crate::world::World;
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_daemon::consent::{Lifetime, Question, Reach};
 use serde_json::{Value, json};
 
 /// A world whose server acts on repositories at GitHub, each tool of it.
@@ -20,6 +20,15 @@ fn tracker() -> World {
     })
 }
 
+/// Has the server answer a call in a session that is over, so that it is not new any more.
+fn answers_before(world: &World) {
+    let mut client = world.connect("hostile");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    client.call("create_issue", issue("app", "before")).ok();
+    assert_eq!(world.person.asked().len(), 1);
+    client.hang_up();
+}
+
 fn issue(repo: &str, title: &str) -> Value {
     json!({ "owner": "acme", "repo": repo, "title": title })
 }
@@ -27,6 +36,7 @@ fn issue(repo: &str, title: &str) -> Value {
 #[test]
 fn a_tool_that_is_allowed_for_longer_is_not_asked_about_for_its_repository_until_it_is_taken_back() {
     let mut world = tracker();
+    answers_before(&world);
     let mut client = world.connect("hostile");
     world.person.will(Next::Allow(Reach::Tool, Lifetime::Always));
     client.call("create_issue", issue("app", "one")).ok();
@@ -53,8 +63,44 @@ fn a_tool_that_is_allowed_for_longer_is_not_asked_about_for_its_repository_until
 }
 
 #[test]
+fn nothing_of_a_server_that_is_seen_for_the_first_time_is_for_always() {
+    let mut world = tracker();
+    let always = |world: &World| -> Vec<bool> {
+        let asked = world.person.asked();
+        let lasts =
+            |question: &Question| question.offers.iter().any(|o| o.lifetimes.contains(&Lifetime::Always));
+        asked.iter().map(lasts).collect()
+    };
+    let mut client = world.connect("hostile");
+    world.person.will(Next::Allow(Reach::Tool, Lifetime::Always));
+    // What was not offered is no answer.
+    client.call("create_issue", issue("app", "x")).refused("the question was closed without an answer");
+    world.person.will(Next::Allow(Reach::Tool, Lifetime::Session));
+    client.call("create_issue", issue("app", "x")).ok();
+    client.call("create_issue", issue("other", "x")).refused("the user denied this call");
+    assert_eq!(always(&world), [false, false, false], "it is new as long as its first session lasts");
+    client.hang_up();
+    // It has answered a call, which outlives us.
+    world.restart();
+    let mut client = world.connect("hostile");
+    world.person.will(Next::Allow(Reach::Tool, Lifetime::Always));
+    client.call("create_issue", issue("app", "x")).ok();
+    assert_eq!((always(&world), world.grants().len()), (vec![true], 1));
+    client.hang_up();
+    // Started in another way it is another server.
+    let file = world.home.config.join("mcp-servers.json");
+    let mut servers: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    servers["hostile"]["args"] = json!(["--other"]);
+    std::fs::write(&file, servers.to_string()).unwrap();
+    world.restart();
+    world.connect("hostile").call("create_issue", issue("other", "x")).refused("the user denied this call");
+    assert_eq!(always(&world), [false]);
+}
+
+#[test]
 fn what_takes_away_or_runs_is_allowed_for_a_time_and_never_for_always() {
     let world = tracker();
+    answers_before(&world);
     let mut client = world.connect("hostile");
     for tool in ["delete_issue", "run_workflow"] {
         world.person.will(Next::Allow(Reach::Tool, Lifetime::Always));

@@ -41,6 +41,7 @@ fn two_sessions_have_nothing_in_common() {
 #[test]
 fn what_is_allowed_for_always_helps_every_session_and_outlives_a_restart() {
     let mut world = hostile::world();
+    hostile::answers_before(&world);
     let secret = world.file("docs/secret.txt", "secret");
     let (mut one, mut two) = (world.connect("hostile"), world.connect("hostile"));
     allow(&world, &mut one, &secret, Lifetime::Always);

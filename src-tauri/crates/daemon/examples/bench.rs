@@ -177,7 +177,7 @@ fn come_and_go(
     request: &dyn Fn(Request) -> Reply,
     ours: &mut Conversation,
 ) -> anyhow::Result<std::time::Duration> {
-    person.for_good();
+    person.for_an_hour();
     ours.call("read_text_file", path)?;
     let Reply::Grants(grants) = request(Request::Grants) else { bail!("the grants are not told") };
     let grant = grants.first().context("nothing was granted")?.id.clone();
@@ -196,8 +196,8 @@ impl YesOnce {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).0.take()
     }
 
-    /// The next yes is for good.
-    fn for_good(&self) {
+    /// The next yes is for an hour, and stored.
+    fn for_an_hour(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
     }
 }
@@ -205,7 +205,7 @@ impl YesOnce {
 impl Consent for YesOnce {
     fn ask(&self, _: Question, slot: Slot) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let lifetime = if std::mem::take(&mut state.1) { Lifetime::Always } else { Lifetime::Once };
+        let lifetime = if std::mem::take(&mut state.1) { Lifetime::Hour } else { Lifetime::Once };
         state.0 = Some(Instant::now());
         slot.answer(Answer::Allow { offer: 0, lifetime });
     }

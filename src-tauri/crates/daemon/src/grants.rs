@@ -11,6 +11,7 @@ mod lifetime;
 mod limits;
 mod on_disk;
 mod owner;
+mod served;
 mod standing;
 mod store;
 mod table;
@@ -30,6 +31,7 @@ use crate::health::Health;
 use ironcurtain_audit::{Audit, AuditError, Entry};
 use journal::Journal;
 use owner::{Command, GrantsOwner, Shared};
+use served::ServedBefore;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use store::{Store, StoredEnd};
@@ -123,7 +125,9 @@ impl Grants {
                 endings.push(Ending::left(lost, None));
             }
         }
-        let shared = Arc::new(Shared { published: Published::new(clock.clone()), uses: AllUses::default() });
+        let served = ServedBefore::of(store.served()?);
+        let shared =
+            Arc::new(Shared { published: Published::new(clock.clone()), uses: AllUses::default(), served });
         shared.published.list_ending(&endings);
         shared.uses.begin(grants.iter().map(|(grant, _)| grant));
         let with_time = |(grant, end): (StandingGrant, Option<StoredEnd>)| {
@@ -227,6 +231,20 @@ impl Grants {
         if !ids.is_empty() && self.shared.uses.count(ids, self.shared.published.clock.now().wall_ms) {
             // As above.
             let _ = self.commands.send(Command::Used);
+        }
+    }
+
+    /// Returns `true` if a server of this identity has answered a call before, ever.
+    #[must_use]
+    pub fn has_served(&self, server: &str) -> bool {
+        self.shared.served.has(server)
+    }
+
+    /// Notes that a server of this identity has answered a call.
+    pub fn serves(&self, server: String) {
+        if self.shared.served.add(&server) {
+            // As above.
+            let _ = self.commands.send(Command::Serves(server));
         }
     }
 

@@ -5,6 +5,7 @@ use super::sandbox::{PassEnv, Sandbox};
 use crate::mounts::FileWrites;
 use ironcurtain_policy::Unannotated;
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
 /// One configured server.
@@ -49,6 +50,21 @@ pub enum Sampling {
 }
 
 impl Server {
+    /// The program of the embedded filesystem server, which is part of IronCurtain.
+    pub const EMBEDDED: &str = "ironcurtain-filesystem";
+
+    /// The identity of what is started: another program, other arguments or another address are another server.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        let what = serde_json::json!([
+            self.name,
+            self.remote.as_ref().map(ToString::to_string),
+            self.command,
+            self.args
+        ]);
+        Sha256::digest(what.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// The patterns of hosts it may reach; none when it has no network. One that opted out has no such list.
     #[must_use]
     pub fn allowed_domains(&self) -> Option<&[String]> {

@@ -24,6 +24,8 @@ pub struct Principal {
     pub sandboxed: bool,
     /// True if it runs elsewhere.
     pub remote: bool,
+    /// True if the server had answered no call when the session began: nothing of it is offered for always.
+    pub is_new: bool,
 }
 
 impl Principal {

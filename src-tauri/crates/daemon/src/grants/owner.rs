@@ -7,6 +7,7 @@
 
 use super::ending::{Ended, Ending, Left, Why};
 use super::journal::Journal;
+use super::served::ServedBefore;
 use super::store::{Store, StoredEnd};
 use super::table::{Published, whole_time};
 use super::uses::AllUses;
@@ -29,6 +30,7 @@ const BATCH: Duration = Duration::from_secs(5);
 pub(super) struct Shared {
     pub(super) published: Published,
     pub(super) uses: AllUses,
+    pub(super) served: ServedBefore,
 }
 
 pub(super) enum Command {
@@ -36,6 +38,7 @@ pub(super) enum Command {
     End(Box<Ending>, Option<oneshot::Sender<Stored>>),
     EndSession(String),
     Used,
+    Serves(String),
     Fate(String, oneshot::Sender<Result<Option<Ended>, StoreError>>),
     Close(oneshot::Sender<()>),
 }
@@ -131,6 +134,13 @@ impl GrantsOwner {
             // A grant that was being given when its session ended.
             Command::EndSession(session) => self.shared.published.end_session(&session),
             Command::Used => self.batch_soon(),
+            Command::Serves(server) => {
+                if let Err(problem) =
+                    self.store.note_served(&server, self.shared.published.clock.now().wall_ms)
+                {
+                    tracing::warn!(%problem, "that a server has answered a call is not stored; it is new after a restart");
+                }
+            }
             Command::Fate(id, reply) => {
                 let _ = reply.send(self.store.ended(&id));
             }

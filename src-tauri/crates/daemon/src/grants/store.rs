@@ -15,6 +15,7 @@ use ironcurtain_egress::{Host, HostError, HostPort};
 use ironcurtain_paths::{CanonicalPath, NotCanonicalError};
 use ironcurtain_policy::{AccessSet, GrantKind};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use std::collections::HashSet;
 use std::num::TryFromIntError;
 use std::path::{Path, PathBuf};
 
@@ -109,6 +110,25 @@ impl Store {
             Ok(Why::named(&why).map(|why| Ended { why, at_ms: u64::try_from(at_ms).unwrap_or(0) }))
         });
         found.optional().map(Option::flatten).map_err(|e| self.failed(e))
+    }
+
+    /// The servers that have answered a call.
+    pub(super) fn served(&self) -> Result<HashSet<String>, StoreError> {
+        let mut statement =
+            self.connection.prepare("SELECT identity FROM servers").map_err(|e| self.failed(e))?;
+        let rows = statement.query_map([], |row| row.get(0)).map_err(|e| self.failed(e))?;
+        rows.collect::<Result<_, _>>().map_err(|e| self.failed(e))
+    }
+
+    /// Notes that a server has answered a call.
+    pub(super) fn note_served(&mut self, server: &str, at_ms: u64) -> Result<(), StoreError> {
+        self.change(|change| {
+            change.execute(
+                "INSERT OR IGNORE INTO servers (identity, since_ms) VALUES (?1, ?2)",
+                params![server, signed(Some(at_ms))],
+            )?;
+            Ok(())
+        })
     }
 
     /// Notes the uses of grants, and the time that is left to those that have an end.

@@ -188,6 +188,9 @@ impl Session {
             ServerAnswer::Response(Response::Error(_)) => (CallResult::RefusedByServer, true),
             ServerAnswer::Failed(_) => (CallResult::NoAnswer, false),
         };
+        if self.principal.is_new && result == CallResult::Ok {
+            self.services.grants.serves(self.config.identity());
+        }
         let blocked = if self.sandboxed && has_failed { blocked::marked(&answer) } else { None };
         let result = if blocked.is_some() { CallResult::BlockedBySandbox } else { result };
         let mut entry = Entry::end_of(decision, result, millis(began));

@@ -103,6 +103,7 @@ impl Session {
             // The network of one that is not has no use for it.
             sandboxed: containment.as_ref().is_ok_and(Containment::is_sandboxed),
             remote: config.remote.is_some(),
+            is_new: !is_embedded(&services, &config) && !services.grants.has_served(&config.identity()),
         };
         let caller = Caller {
             services: services.clone(),
@@ -185,6 +186,12 @@ impl Session {
         session.services.changed();
         Ok(Opened { session, notes: notes_for_shim, sampling: sampling_requests, unread, era })
     }
+}
+
+/// Returns `true` for the filesystem server that is part of IronCurtain, and is as old as that.
+fn is_embedded(services: &Services, config: &ServerConfig) -> bool {
+    let is_ours = || services.programs.dir.join(ServerConfig::EMBEDDED).is_file();
+    config.remote.is_none() && config.command == ServerConfig::EMBEDDED && is_ours()
 }
 
 /// The network that its containment gives a server; one that cannot be understood keeps it from starting.

@@ -1,6 +1,6 @@
 //! Hosts: the question about one that a server wants to reach by itself, and the offer of those that a call names. Pure.
 
-use crate::consent::offers::{STANDING, joined};
+use crate::consent::offers::{STANDING, joined, not_for_always};
 use crate::consent::principal::{Principal, shown_client};
 use crate::consent::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb, visible};
 use ironcurtain_egress::HostPort;
@@ -33,6 +33,9 @@ impl HostQuestion<'_> {
         let mut offers: Vec<Offer> = standing(&client.name, &server, hosts).into_iter().collect();
         for offer in &mut offers {
             offer.lifetimes.insert(0, Lifetime::Once);
+        }
+        if self.principal.is_new {
+            not_for_always(&mut offers);
         }
         Question {
             id: self.id,
@@ -101,6 +104,7 @@ mod tests {
                 server_command: "npx fetch".into(),
                 sandboxed: true,
                 remote: false,
+                is_new: false,
             },
             target: &HostPort::parse("B\u{fc}cher.example:443", None).unwrap(),
             deadline: Duration::from_secs(45),

@@ -122,6 +122,7 @@ mod tests {
             server_command: "notes".into(),
             sandboxed: true,
             remote: false,
+            is_new: false,
         };
         let got = SamplingQuestion {
             id: "q".into(),

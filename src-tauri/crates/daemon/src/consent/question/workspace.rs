@@ -1,6 +1,6 @@
 //! A folder that an agent works in, proposed to the person at the beginning of its session. Pure.
 
-use crate::consent::offers::tilde;
+use crate::consent::offers::{not_for_always, tilde};
 use crate::consent::principal::{Principal, shown_client};
 use crate::consent::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb, visible};
 use ironcurtain_paths::CanonicalPath;
@@ -71,6 +71,10 @@ impl WorkspaceQuestion<'_> {
         let is_only_said = self.source == WorkspaceSource::Named;
         let only_said = "Only the agent itself says so: say no unless you have opened this folder in it.";
         let remembered = "A no is remembered, and listed with the grants; you can take it back there.";
+        let mut offers: Vec<Offer> = offered.map(offer).collect();
+        if self.principal.is_new {
+            not_for_always(&mut offers);
+        }
         Question {
             id: self.id,
             session: self.principal.session.clone(),
@@ -97,7 +101,7 @@ impl WorkspaceQuestion<'_> {
             reason: self.source.why().to_owned(),
             arguments: Vec::new(),
             preview: None,
-            offers: offered.map(offer).collect(),
+            offers,
             server,
             client,
             deadline: self.deadline,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Version of the tables, kept in SQLite's `user_version`.
-const VERSION: i64 = 4;
+const VERSION: i64 = 5;
 
 /// The time for which another program that holds the database is waited for.
 const BUSY: Duration = Duration::from_secs(1);
@@ -28,7 +28,8 @@ const TABLES: &str = "
         CHECK ((kind = 'tool') = (tool IS NOT NULL AND path IS NULL))
     ) STRICT;
     CREATE TABLE IF NOT EXISTS ended (id TEXT PRIMARY KEY, why TEXT NOT NULL, at_ms INTEGER NOT NULL) STRICT;
-    PRAGMA user_version = 4;";
+    CREATE TABLE IF NOT EXISTS servers (identity TEXT PRIMARY KEY, since_ms INTEGER NOT NULL) STRICT;
+    PRAGMA user_version = 5;";
 
 /// Reads grants of version 1 in today's columns: there were paths only, with `tree` as a flag.
 const FROM_1: &str = "
@@ -47,6 +48,9 @@ const FROM_3: &str = "
     SELECT id, client, client_name, server, kind, path, can_read, can_write, can_delete, host, port,
         NULL AS tool, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance, boot,
         ends_boot_ms, left_ms FROM";
+
+/// Reads grants of version 4, which are those of today: which servers have answered a call was not kept.
+const FROM_4: &str = "SELECT * FROM";
 
 /// Why grants cannot be kept.
 #[derive(Debug, thiserror::Error)]
@@ -102,6 +106,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
         1 => connection.execute_batch(&change(FROM_1)).map_err(at)?,
         2 => connection.execute_batch(&change(FROM_2)).map_err(at)?,
         3 => connection.execute_batch(&change(FROM_3)).map_err(at)?,
+        4 => connection.execute_batch(&change(FROM_4)).map_err(at)?,
         VERSION => {}
         found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
     }
@@ -131,7 +136,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError
         1 => connection.execute_batch(&view(FROM_1)).map_err(at)?,
         2 => connection.execute_batch(&view(FROM_2)).map_err(at)?,
         3 => connection.execute_batch(&view(FROM_3)).map_err(at)?,
-        VERSION => {}
+        4 | VERSION => {}
         found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
     }
     Ok(Some(connection))
@@ -148,91 +153,4 @@ fn connect(path: &Path, how: OpenFlags) -> Result<Connection, StoreError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::Store;
-    use super::*;
-
-    const VERSION_1: &str = "
-        CREATE TABLE grants (
-            id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
-            path TEXT NOT NULL, tree INTEGER NOT NULL, can_read INTEGER NOT NULL, can_write INTEGER NOT NULL,
-            can_delete INTEGER NOT NULL, expires_ms INTEGER, lifetime TEXT NOT NULL, created_ms INTEGER NOT NULL,
-            last_used_ms INTEGER, uses INTEGER NOT NULL, provenance TEXT NOT NULL
-        ) STRICT;
-        PRAGMA user_version = 1;
-        INSERT INTO grants VALUES ('a', 'k', 'n', 's', '/docs', 1, 1, 0, 0, NULL, 'always', 5, 7, 2, 'question q');
-        INSERT INTO grants VALUES ('b', 'k', 'n', 's', '/docs/f', 0, 1, 1, 0, 9, 'hour', 6, NULL, 0, 'question r');";
-
-    const VERSION_2: &str = "
-        CREATE TABLE grants (
-            id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
-            kind TEXT NOT NULL CHECK (kind IN ('file', 'tree', 'host')),
-            path TEXT, can_read INTEGER NOT NULL, can_write INTEGER NOT NULL, can_delete INTEGER NOT NULL,
-            host TEXT, port INTEGER,
-            expires_ms INTEGER, lifetime TEXT NOT NULL, created_ms INTEGER NOT NULL,
-            last_used_ms INTEGER, uses INTEGER NOT NULL, provenance TEXT NOT NULL,
-            CHECK ((kind = 'host') = (host IS NOT NULL AND port IS NOT NULL AND path IS NULL))
-        ) STRICT;
-        PRAGMA user_version = 2;
-        INSERT INTO grants VALUES ('a', 'k', 'n', 's', 'tree', '/docs', 1, 0, 0, NULL, NULL, NULL, 'always', 5, 7, 2, 'q');
-        INSERT INTO grants VALUES ('b', 'k', 'n', 's', 'file', '/docs/f', 1, 1, 0, NULL, NULL, 9, 'hour', 6, NULL, 0, 'r');";
-
-    #[test]
-    fn what_an_older_version_granted_stays_granted() {
-        for older in [VERSION_1, VERSION_2] {
-            stays_granted(older);
-        }
-    }
-
-    fn stays_granted(older: &str) {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.db");
-        Connection::open(&path).unwrap().execute_batch(older).unwrap();
-        let short = |store: Store| -> Vec<String> {
-            let grants = store.load().unwrap();
-            grants
-                .iter()
-                .map(|(g, _)| format!("{} {:?} {} {:?}", g.id, g.what, g.uses, g.expires_ms))
-                .collect()
-        };
-        let expected = [
-            "a Files(Files { path: CanonicalPath(\"/docs\"), kind: Tree, access: AccessSet { read: true, write: false, delete: false } }) 2 None",
-            "b Files(Files { path: CanonicalPath(\"/docs/f\"), kind: File, access: AccessSet { read: true, write: true, delete: false } }) 0 Some(9)",
-        ];
-        assert_eq!(short(Store::open_to_read(&path).unwrap().unwrap()), expected);
-        assert_eq!(short(Store::open(&path).unwrap()), expected);
-        assert_eq!(short(Store::open(&path).unwrap()), expected);
-        assert_eq!(short(Store::open_to_read(&path).unwrap().unwrap()), expected);
-    }
-
-    #[test]
-    fn a_database_is_neither_made_nor_opened_through_a_link() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
-        let link = |to: &str, from: &str| std::os::unix::fs::symlink(at(to), at(from)).unwrap();
-        link("elsewhere", "state.db");
-        let refused = open(&at("state.db")).unwrap_err().to_string();
-        assert!(refused.ends_with("state.db` cannot be opened: it is a link"), "{refused}");
-        assert!(!at("elsewhere").exists());
-        drop(open(&at("other.db")).unwrap());
-        link("other.db", "again.db");
-        assert!(open(&at("again.db")).is_err() && open_to_read(&at("again.db")).is_err());
-        // Links in the way to its folder are the person's.
-        std::fs::create_dir(at("folder")).unwrap();
-        link("folder", "way");
-        drop(open(&at("way/state.db")).unwrap());
-        assert!(at("folder/state.db").exists() && open_to_read(&at("way/state.db")).unwrap().is_some());
-    }
-
-    #[test]
-    fn a_newer_version_is_refused_and_a_half_host_cannot_be_written() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.db");
-        let connection = open(&path).unwrap();
-        let half = "INSERT INTO grants VALUES ('a','k','n','s','host',NULL,0,0,0,'h',NULL,NULL,NULL,'always',1,NULL,0,'q',NULL,NULL,NULL)";
-        assert!(connection.execute(half, []).unwrap_err().to_string().contains("CHECK"));
-        connection.execute(&half.replace("'h',NULL", "'h',443"), []).unwrap();
-        connection.execute_batch("PRAGMA user_version = 9").unwrap();
-        assert!(matches!(open(&path), Err(StoreError::Newer { found: 9, .. })));
-    }
-}
+mod tests;

@@ -1,0 +1,173 @@
+//! Databases as each older version made them, by its own words, and what becomes of them.
+
+use super::super::Store;
+use super::*;
+use crate::grants::{Ended, StandingGrant, Why};
+
+const VERSION_1: &str = "
+    CREATE TABLE grants (
+        id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
+        path TEXT NOT NULL, tree INTEGER NOT NULL, can_read INTEGER NOT NULL, can_write INTEGER NOT NULL,
+        can_delete INTEGER NOT NULL, expires_ms INTEGER, lifetime TEXT NOT NULL, created_ms INTEGER NOT NULL,
+        last_used_ms INTEGER, uses INTEGER NOT NULL, provenance TEXT NOT NULL
+    ) STRICT;
+    PRAGMA user_version = 1;
+    INSERT INTO grants VALUES ('a', 'k', 'n', 's', '/docs', 1, 1, 0, 0, NULL, 'always', 5, 7, 2, 'question q');
+    INSERT INTO grants VALUES ('b', 'k', 'n', 's', '/docs/f', 0, 1, 1, 0, 9, 'hour', 6, NULL, 0, 'question r');";
+
+const VERSION_2: &str = "
+    CREATE TABLE grants (
+        id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
+        kind TEXT NOT NULL CHECK (kind IN ('file', 'tree', 'host')),
+        path TEXT, can_read INTEGER NOT NULL, can_write INTEGER NOT NULL, can_delete INTEGER NOT NULL,
+        host TEXT, port INTEGER,
+        expires_ms INTEGER, lifetime TEXT NOT NULL, created_ms INTEGER NOT NULL,
+        last_used_ms INTEGER, uses INTEGER NOT NULL, provenance TEXT NOT NULL,
+        CHECK ((kind = 'host') = (host IS NOT NULL AND port IS NOT NULL AND path IS NULL))
+    ) STRICT;
+    PRAGMA user_version = 2;
+    INSERT INTO grants VALUES ('a', 'k', 'n', 's', 'tree', '/docs', 1, 0, 0, NULL, NULL, NULL, 'always', 5, 7, 2, 'q');
+    INSERT INTO grants VALUES ('b', 'k', 'n', 's', 'file', '/docs/f', 1, 1, 0, NULL, NULL, 9, 'hour', 6, NULL, 0, 'r');";
+
+/// A folder for good, a file for an hour that ends by both clocks, a host, and one that was taken back.
+const VERSION_3: &str = "
+    CREATE TABLE grants (
+        id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
+        kind TEXT NOT NULL CHECK (kind IN ('file', 'tree', 'host')),
+        path TEXT, can_read INTEGER NOT NULL, can_write INTEGER NOT NULL, can_delete INTEGER NOT NULL,
+        host TEXT, port INTEGER,
+        expires_ms INTEGER, lifetime TEXT NOT NULL, created_ms INTEGER NOT NULL,
+        last_used_ms INTEGER, uses INTEGER NOT NULL, provenance TEXT NOT NULL,
+        boot TEXT, ends_boot_ms INTEGER, left_ms INTEGER,
+        CHECK ((kind = 'host') = (host IS NOT NULL AND port IS NOT NULL AND path IS NULL))
+    ) STRICT;
+    CREATE TABLE ended (id TEXT PRIMARY KEY, why TEXT NOT NULL, at_ms INTEGER NOT NULL) STRICT;
+    PRAGMA user_version = 3;
+    INSERT INTO grants VALUES
+        ('a', 'k', 'n', 's', 'tree', '/docs', 1, 0, 0, NULL, NULL, NULL, 'always', 5, 7, 2, 'q', NULL, NULL, NULL),
+        ('b', 'k', 'n', 's', 'file', '/docs/f', 1, 1, 0, NULL, NULL, 9, 'hour', 6, NULL, 0, 'r', 'boot', 70, 60),
+        ('h', 'k', 'n', 's', 'host', NULL, 0, 0, 0, 'a.example', 443, NULL, 'always', 7, NULL, 1, 'r', NULL, NULL, NULL);
+    INSERT INTO ended VALUES ('gone', 'taken-back', 8);";
+
+/// The same, with a tool.
+const VERSION_4: &str = r#"
+    CREATE TABLE grants (
+        id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
+        kind TEXT NOT NULL CHECK (kind IN ('file', 'tree', 'host', 'tool')),
+        path TEXT, can_read INTEGER NOT NULL, can_write INTEGER NOT NULL, can_delete INTEGER NOT NULL,
+        host TEXT, port INTEGER, tool TEXT,
+        expires_ms INTEGER, lifetime TEXT NOT NULL, created_ms INTEGER NOT NULL,
+        last_used_ms INTEGER, uses INTEGER NOT NULL, provenance TEXT NOT NULL,
+        boot TEXT, ends_boot_ms INTEGER, left_ms INTEGER,
+        CHECK ((kind = 'host') = (host IS NOT NULL AND port IS NOT NULL AND path IS NULL)),
+        CHECK ((kind = 'tool') = (tool IS NOT NULL AND path IS NULL))
+    ) STRICT;
+    CREATE TABLE IF NOT EXISTS ended (id TEXT PRIMARY KEY, why TEXT NOT NULL, at_ms INTEGER NOT NULL) STRICT;
+    PRAGMA user_version = 4;
+    INSERT INTO grants VALUES
+        ('a', 'k', 'n', 's', 'tree', '/docs', 1, 0, 0, NULL, NULL, NULL, NULL, 'always', 5, 7, 2, 'q', NULL, NULL, NULL),
+        ('b', 'k', 'n', 's', 'file', '/docs/f', 1, 1, 0, NULL, NULL, NULL, 9, 'hour', 6, NULL, 0, 'r', 'boot', 70, 60),
+        ('h', 'k', 'n', 's', 'host', NULL, 0, 0, 0, 'a.example', 443, NULL, NULL, 'always', 7, NULL, 1, 'r', NULL, NULL, NULL),
+        ('t', 'k', 'n', 's', 'tool', NULL, 0, 0, 0, NULL, NULL, '{"tool":"note","values":[]}', NULL, 'always', 8, NULL, 3, 'r', NULL, NULL, NULL);
+    INSERT INTO ended VALUES ('gone', 'taken-back', 8);"#;
+
+const FILES: [&str; 2] = [
+    "a Files(Files { path: CanonicalPath(\"/docs\"), kind: Tree, access: AccessSet { read: true, write: false, delete: false } }) 2 None",
+    "b Files(Files { path: CanonicalPath(\"/docs/f\"), kind: File, access: AccessSet { read: true, write: true, delete: false } }) 0 Some(9)",
+];
+const HOST: &str = "h Host(HostPort { host: Name(\"a.example\"), port: 443 }) 1 None";
+const TOOL: &str = "t Tool(ToolUse { tool: \"note\", values: [] }) 3 None";
+
+/// Each grant that a store has, and the time that is left to it by the clock that nobody sets.
+fn granted(store: &Store) -> (Vec<String>, Vec<u64>) {
+    let grants = store.load().unwrap();
+    let short = |g: &StandingGrant| format!("{} {:?} {} {:?}", g.id, g.what, g.uses, g.expires_ms);
+    let ends = grants.iter().filter_map(|(_, end)| end.as_ref().map(|end| end.left_ms));
+    (grants.iter().map(|(grant, _)| short(grant)).collect(), ends.collect())
+}
+
+#[test]
+fn what_an_older_version_granted_stays_granted_and_what_was_taken_back_stays_gone() {
+    let with = |more: &[&'static str]| [&FILES, more].concat();
+    for (older, expected, left, ended) in [
+        (VERSION_1, with(&[]), vec![], false),
+        (VERSION_2, with(&[]), vec![], false),
+        (VERSION_3, with(&[HOST]), vec![60], true),
+        (VERSION_4, with(&[HOST, TOOL]), vec![60], true),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.db");
+        Connection::open(&path).unwrap().execute_batch(older).unwrap();
+        let expected: (Vec<String>, Vec<u64>) = (expected.iter().map(ToString::to_string).collect(), left);
+        assert_eq!(granted(&Store::open_to_read(&path).unwrap().unwrap()), expected);
+        for _ in 0..2 {
+            let store = Store::open(&path).unwrap();
+            assert_eq!(granted(&store), expected);
+            let gone = store.ended("gone").unwrap().map(|ended| (ended.why, ended.at_ms));
+            assert_eq!(gone, ended.then_some((Why::TakenBack, 8)));
+            assert!(store.served().unwrap().is_empty());
+        }
+        assert_eq!(granted(&Store::open_to_read(&path).unwrap().unwrap()), expected);
+        // What is taken back from now on is gone as well, and what a server did is kept.
+        let mut store = Store::open(&path).unwrap();
+        store.end(&[("a", Ended { why: Why::TakenBack, at_ms: 11 })]).unwrap();
+        store.note_served("one", 12).unwrap();
+        drop(store);
+        let store = Store::open(&path).unwrap();
+        assert_eq!(granted(&store).0, expected.0[1..]);
+        assert_eq!(store.ended("a").unwrap().map(|ended| ended.at_ms), Some(11));
+        assert!(store.served().unwrap().contains("one"));
+        let version: i64 = store.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+        assert_eq!(version, VERSION);
+    }
+}
+
+#[test]
+fn a_change_that_fails_halfway_leaves_the_older_version_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    let older = Connection::open(&path).unwrap();
+    older.execute_batch(VERSION_3).unwrap();
+    // Stands where the change would put the grants of before.
+    older.execute_batch("CREATE TABLE older (x INTEGER) STRICT").unwrap();
+    drop(older);
+    assert!(matches!(open(&path), Err(StoreError::Database { .. })));
+    let older = Connection::open(&path).unwrap();
+    let rows: i64 = older.query_row("SELECT count(*) FROM grants", [], |row| row.get(0)).unwrap();
+    let version: i64 = older.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    assert_eq!((rows, version), (3, 3));
+    older.execute_batch("DROP TABLE older").unwrap();
+    drop(older);
+    assert_eq!(granted(&Store::open(&path).unwrap()).0.len(), 3);
+}
+
+#[test]
+fn a_database_is_neither_made_nor_opened_through_a_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let link = |to: &str, from: &str| std::os::unix::fs::symlink(at(to), at(from)).unwrap();
+    link("elsewhere", "state.db");
+    let refused = open(&at("state.db")).unwrap_err().to_string();
+    assert!(refused.ends_with("state.db` cannot be opened: it is a link"), "{refused}");
+    assert!(!at("elsewhere").exists());
+    drop(open(&at("other.db")).unwrap());
+    link("other.db", "again.db");
+    assert!(open(&at("again.db")).is_err() && open_to_read(&at("again.db")).is_err());
+    // Links in the way to its folder are the person's.
+    std::fs::create_dir(at("folder")).unwrap();
+    link("folder", "way");
+    drop(open(&at("way/state.db")).unwrap());
+    assert!(at("folder/state.db").exists() && open_to_read(&at("way/state.db")).unwrap().is_some());
+}
+
+#[test]
+fn a_newer_version_is_refused_and_a_half_host_cannot_be_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    let connection = open(&path).unwrap();
+    let half = "INSERT INTO grants VALUES ('a','k','n','s','host',NULL,0,0,0,'h',NULL,NULL,NULL,'always',1,NULL,0,'q',NULL,NULL,NULL)";
+    assert!(connection.execute(half, []).unwrap_err().to_string().contains("CHECK"));
+    connection.execute(&half.replace("'h',NULL", "'h',443"), []).unwrap();
+    connection.execute_batch("PRAGMA user_version = 9").unwrap();
+    assert!(matches!(open(&path), Err(StoreError::Newer { found: 9, .. })));
+}
