@@ -9,6 +9,7 @@
 )]
 
 mod adding;
+mod agents;
 mod annotating;
 mod answers;
 mod behind;

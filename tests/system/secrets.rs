@@ -268,3 +268,97 @@ fn a_log_that_is_cut_together_with_its_head_is_seen_by_the_keyring() {
         eventually("and on record", BOUND, || world.log().contains("the record was cut or exchanged"));
     });
 }
+
+#[test]
+fn plain_secrets_move_to_the_keyring_and_the_server_still_gets_them() {
+    on_a_bus("secrets::plain_secrets_move_to_the_keyring_and_the_server_still_gets_them", UNLOCKED, || {
+        let world = World::with(|prepared| {
+            install(prepared, "api");
+            let path = prepared.home.config.join("mcp-servers.json");
+            let text = fs::read_to_string(&path).unwrap().replace("keyring:api", SECRET);
+            fs::write(&path, text).unwrap();
+        });
+        let run = |arguments: &[&str]| {
+            let mut command = Command::new(programs().join("ironcurtain"));
+            command.args(arguments).env("IRONCURTAIN_HOME", world.ours());
+            let output = command.env("HOME", &world.home.person).output().unwrap();
+            (output.status.success(), text(&output))
+        };
+        let looked = run(&["secrets", "move", "--json"]);
+        assert!(looked.0 && looked.1.contains("hostile-API_KEY") && !looked.1.contains(SECRET), "{looked:?}");
+        let file = || fs::read_to_string(world.home.config.join("mcp-servers.json")).unwrap();
+        assert!(file().contains(SECRET), "nothing moves without a yes");
+        // Another secret of that name stays, and so does the plain one.
+        assert!(ironcurtain(&["set", "hostile-API_KEY"], "another").status.success());
+        let refused = run(&["secrets", "move", "--yes"]);
+        assert!(!refused.0 && refused.1.contains("another secret `hostile-API_KEY` already"), "{refused:?}");
+        assert!(file().contains(SECRET));
+        assert!(ironcurtain(&["remove", "hostile-API_KEY"], "").status.success());
+        let moved = run(&["secrets", "move", "--yes"]);
+        assert!(moved.0 && !moved.1.contains(SECRET), "{moved:?}");
+        assert!(file().contains("\"keyring:hostile-API_KEY\"") && !file().contains(SECRET), "{}", file());
+        let mut client = None;
+        eventually("the server is greeted", BOUND, || {
+            let mut next = world.start("hostile");
+            let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+            let good = next.request("initialize", params).get("result").is_some();
+            client = good.then_some(next);
+            good
+        });
+        let sessions = world.sessions();
+        let session = Path::new(&sessions.last().unwrap().sandbox_dir).to_path_buf();
+        let said = client.unwrap().run(&session, &format!("/usr/bin/python3 -c \"{PROOF}\""));
+        assert_eq!(said.ok().trim(), sha256(SECRET));
+    });
+}
+
+#[test]
+fn a_servers_secret_moves_with_it_from_a_client_to_the_keyring() {
+    on_a_bus("secrets::a_servers_secret_moves_with_it_from_a_client_to_the_keyring", UNLOCKED, || {
+        let place = Place::new(|_| {});
+        let entry = json!({ "command": "/usr/bin/true", "args": [], "env": { "TOKEN": SECRET } });
+        let settings =
+            place.file(".cursor/mcp.json", &json!({ "mcpServers": { "notes": entry } }).to_string());
+        let run = |arguments: &[&str]| {
+            let mut command = Command::new(programs().join("ironcurtain"));
+            command.args(arguments).env("IRONCURTAIN_HOME", place.ours());
+            let output = command.env("HOME", &place.home.person).output().unwrap();
+            (output.status.success(), text(&output))
+        };
+        let diff = run(&["clients", "diff", "cursor", "--move", "--move-secrets"]);
+        let line = "To the keyring: `env.TOKEN` of notes, as `keyring:notes-TOKEN`.";
+        assert!(
+            diff.0 && diff.1.contains(line) && diff.1.contains("(hidden)") && !diff.1.contains(SECRET),
+            "{diff:?}"
+        );
+        let connected = run(&["clients", "connect", "cursor", "--move", "--move-secrets", "--yes"]);
+        assert!(connected.0 && !connected.1.contains(SECRET), "{connected:?}");
+        let servers = fs::read_to_string(place.home.config.join("mcp-servers.json")).unwrap();
+        assert!(servers.contains("keyring:notes-TOKEN") && !servers.contains(SECRET), "{servers}");
+        assert!(!fs::read_to_string(&settings).unwrap().contains(SECRET));
+        assert_eq!(text(&ironcurtain(&["list"], "")).trim(), "notes-TOKEN");
+        // The client gets back what it had.
+        let back = run(&["clients", "disconnect", "cursor", "--yes"]);
+        assert!(back.0 && !back.1.contains(SECRET), "{back:?}");
+        assert!(fs::read_to_string(&settings).unwrap().contains(SECRET));
+    });
+}
+
+#[test]
+fn without_a_keyring_a_plain_secret_stays_where_it_is() {
+    on_a_bus("secrets::without_a_keyring_a_plain_secret_stays_where_it_is", NONE, || {
+        let place = Place::new(|_| {});
+        let entry = json!({ "command": "/usr/bin/true", "args": [], "env": { "TOKEN": SECRET } });
+        let settings =
+            place.file(".cursor/mcp.json", &json!({ "mcpServers": { "notes": entry } }).to_string());
+        let before = fs::read_to_string(&settings).unwrap();
+        let mut command = Command::new(programs().join("ironcurtain"));
+        command.args(["clients", "connect", "cursor", "--move", "--move-secrets", "--yes"]);
+        let output = command.env("IRONCURTAIN_HOME", place.ours()).env("HOME", &place.home.person).output();
+        let output = output.unwrap();
+        let said = text(&output);
+        assert!(!output.status.success() && said.contains("there is no keyring here"), "{said}");
+        assert!(!said.contains(SECRET));
+        assert_eq!(fs::read_to_string(&settings).unwrap(), before);
+    });
+}

@@ -77,15 +77,15 @@ pub(super) async fn plan_client(
         let target = ClientTarget { id: &target, project: None };
         match wish {
             ClientWish::Connect => clients.connect(target, ConnectRequest::Each),
-            ClientWish::Move => clients.connect(target, ConnectRequest::Move),
+            ClientWish::Move => clients.connect(target, ConnectRequest::Move { secrets: false }),
             ClientWish::Disconnect => clients.disconnect(target, None),
         }
     })
     .await?;
     let planned = PlannedChange {
         file: change.file.display().to_string(),
-        diff: visible::lines(&change.edit.diff()),
-        servers_diff: change.servers.as_ref().map(|(_, edit)| visible::lines(&edit.diff())),
+        diff: visible::lines(&change.shown()),
+        servers_diff: change.servers_shown().as_deref().map(visible::lines),
         left: change.left.iter().map(|left| visible::line(&format!("{}: {}", left.name, left.why))).collect(),
     };
     state.client_drafts.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id, change);

@@ -6,16 +6,20 @@
 //!   else the entries that were replaced.
 
 mod connect;
+mod own_command;
 mod record;
 mod survey;
 
 pub use connect::{ClientChange, ConnectRequest, NotConnected, Unmoved};
+pub use own_command::OwnCommand;
 pub use survey::{ClientReport, ClientState, EntryReport, EntryUse};
 
 use crate::file_edit::FileEditError;
-use ironcurtain_client_config::{DocumentError, FoundClient, KnownClient, Places};
+use ironcurtain_client_config::{DocumentError, FoundClient, KnownClient, Places, StartCommand};
 use ironcurtain_daemon::config::ConfigError;
 use ironcurtain_daemon::home::{Home, HomeError};
+use ironcurtain_protocol::HOME_VARIABLE;
+use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +30,8 @@ pub struct Clients {
     places: Places,
     /// The absolute path of our shim.
     shim: PathBuf,
+    /// The variables that the shim needs: clients hand on few of theirs, or none.
+    environment: BTreeMap<String, String>,
 }
 
 /// Why a client is not connected or disconnected.
@@ -86,6 +92,16 @@ pub enum ClientError {
     /// No entry of the client's starts our shim.
     #[error("{0} is not connected")]
     NotConnected(&'static str),
+    /// Its own command does not write its settings.
+    #[error(
+        "`{command}` did not do it: {said}; its settings are as they were, or see `ironcurtain clients list`"
+    )]
+    OwnCommand {
+        /// The command.
+        command: String,
+        /// The end of what it said.
+        said: String,
+    },
     /// The record of the settings as they were cannot be read.
     #[error("`{file}` is damaged: {problem}")]
     Record {
@@ -116,7 +132,14 @@ impl Clients {
             return Err(ClientError::NoShim(shim));
         }
         let places = Places::of(&home.person, |name| env::var_os(name).map(PathBuf::from));
-        Ok(Self { home, places, shim })
+        let moved = env::var(HOME_VARIABLE).ok().filter(|home| !home.is_empty());
+        let environment = moved.map(|home| (HOME_VARIABLE.to_owned(), home)).into_iter().collect();
+        Ok(Self { home, places, shim, environment })
+    }
+
+    /// Our shim, for one server or, without one, for all.
+    fn shim(&self, server: Option<&str>) -> StartCommand {
+        StartCommand { env: self.environment.clone(), ..StartCommand::of_shim(&self.shim, server) }
     }
 
     /// The client that is meant, and the file of its settings.
@@ -141,8 +164,13 @@ impl Clients {
 }
 
 fn has_program(name: &str) -> bool {
+    program(name).is_some()
+}
+
+/// A program on the path.
+fn program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|folder| folder.join(name).is_file())
+    env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
 #[cfg(test)]

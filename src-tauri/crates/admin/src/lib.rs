@@ -15,6 +15,7 @@ pub mod inspect;
 pub mod install;
 mod json_edit;
 mod named_server;
+pub mod plain_secrets;
 pub mod replay;
 pub mod rules;
 pub mod settings;

@@ -3,6 +3,7 @@
 //! - Nothing is written before the whole difference was shown and a person said yes, or `--yes` said it for them.
 
 use crate::screen::Screen;
+use crate::secrets;
 use crate::sheet::Sheet;
 use clap::{Args, Subcommand};
 use ironcurtain_admin::clients::{
@@ -67,6 +68,9 @@ pub struct EntryOptions {
     /// The servers that the client starts itself: each becomes a server of IronCurtain's.
     #[arg(long = "move", id = "moving")]
     moving: bool,
+    /// The secrets of the servers that move go to the keyring.
+    #[arg(long, requires = "moving")]
+    move_secrets: bool,
     /// The settings of this project, in place of yours.
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
@@ -98,7 +102,7 @@ fn planned(clients: &Clients, options: &EntryOptions) -> anyhow::Result<ClientCh
     let request = match &options.server {
         Some(server) => ConnectRequest::Server(server),
         None if options.as_one => ConnectRequest::AsOne,
-        None if options.moving => ConnectRequest::Move,
+        None if options.moving => ConnectRequest::Move { secrets: options.move_secrets },
         None => ConnectRequest::Each,
     };
     Ok(clients.connect(target, request)?)
@@ -114,6 +118,7 @@ fn written(clients: &Clients, change: &ClientChange, yes: bool, screen: Screen) 
         screen.note("Nothing was written.")?;
         return Ok(ExitCode::FAILURE);
     }
+    secrets::keep(&change.secrets)?;
     clients.write(change)?;
     screen.note(&format!("Written. Start {} again, so that it reads its settings.", change.client))?;
     Ok(ExitCode::SUCCESS)
@@ -170,12 +175,14 @@ fn described(change: &ClientChange) -> Sheet {
             entries(change.names.len()),
             change.file.display()
         ));
-        change.edit.diff().lines().for_each(|line| sheet.line(line));
+        change.shown().lines().for_each(|line| sheet.line(line));
+        change.commands.iter().for_each(|command| sheet.line(format_args!("Written by `{command}`.")));
     }
-    if let Some((file, edit)) = &change.servers {
+    if let (Some((file, _)), Some(shown)) = (&change.servers, change.servers_shown()) {
         sheet.line(format_args!("{}:", file.display()));
-        edit.diff().lines().for_each(|line| sheet.line(line));
+        shown.lines().for_each(|line| sheet.line(line));
     }
+    secrets::lines(&change.secrets).for_each(|line| sheet.line(line));
     for left in &change.left {
         sheet.line(format_args!("Stays as it is: `{}`, since {}.", left.name, left.why));
     }
@@ -194,8 +201,10 @@ fn as_json(change: &ClientChange) -> Value {
         "file": change.file,
         "entries": change.names,
         "changed": !change.edit.is_empty(),
-        "diff": change.edit.diff(),
-        "serversDiff": change.servers.as_ref().map(|(_, edit)| edit.diff()),
+        "diff": change.shown(),
+        "commands": change.commands.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "serversDiff": change.servers_shown(),
+        "secrets": secrets::as_json(&change.secrets),
         "left": left,
     })
 }

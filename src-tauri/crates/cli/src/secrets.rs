@@ -7,9 +7,11 @@ use crate::screen::Screen;
 use crate::sheet::Sheet;
 use anyhow::{Context, bail};
 use clap::Subcommand;
+use ironcurtain_admin::plain_secrets::{self, PlainSecret, SecretMove};
+use ironcurtain_daemon::Home;
 use ironcurtain_daemon::secrets::{Keyring, Secret, SecretError, SecretName, Shelf, in_time};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::process::ExitCode;
@@ -27,6 +29,15 @@ pub enum SecretsAction {
     },
     /// List the names of the secrets that are kept.
     List,
+    /// Move secrets that stand in `mcp-servers.json` as they are to the keyring.
+    Move {
+        /// Only those of this server.
+        #[arg(long, value_name = "NAME")]
+        server: Option<String>,
+        /// Move without asking.
+        #[arg(long)]
+        yes: bool,
+    },
     /// Forget a secret.
     Remove {
         /// Its name.
@@ -54,6 +65,7 @@ pub fn perform(action: &SecretsAction, screen: Screen) -> anyhow::Result<ExitCod
             };
             screen.show(&sheet, &json!({ "secrets": names }))?;
         }
+        SecretsAction::Move { server, yes } => return moved(server.as_deref(), *yes, screen),
         SecretsAction::Remove { name } => {
             let name = SecretName::try_from(name.as_str())?;
             let gone = name.clone();
@@ -63,6 +75,51 @@ pub fn perform(action: &SecretsAction, screen: Screen) -> anyhow::Result<ExitCod
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn moved(server: Option<&str>, yes: bool, screen: Screen) -> anyhow::Result<ExitCode> {
+    let change = SecretMove::plan(&Home::from_env()?, server)?;
+    if change.secrets.is_empty() {
+        let text = format!("`{}` has no plain secret that IronCurtain knows for one.", change.file.display());
+        screen.show(&[text.as_str()].into_iter().collect(), &json!({ "secrets": [] }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut sheet = Sheet::default();
+    lines(&change.secrets).for_each(|line| sheet.line(line));
+    screen.show(&sheet, &json!({ "secrets": as_json(&change.secrets), "file": change.file }))?;
+    if !yes && screen.is_for_programs() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !yes && !screen.confirmed("Move them to the keyring?")? {
+        screen.note("Nothing was moved.")?;
+        return Ok(ExitCode::FAILURE);
+    }
+    keep(&change.secrets)?;
+    change.write()?;
+    screen.note(&format!("The keyring has them; `{}` names them.", change.file.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Puts plain secrets into the keyring.
+pub fn keep(secrets: &[PlainSecret]) -> anyhow::Result<()> {
+    if secrets.is_empty() {
+        return Ok(());
+    }
+    let secrets = secrets.to_vec();
+    ask(move || plain_secrets::keep(&secrets))
+}
+
+/// A line for each, which says where it is and where it goes.
+pub fn lines(secrets: &[PlainSecret]) -> impl Iterator<Item = String> {
+    secrets.iter().map(|plain| {
+        format!("To the keyring: `{}` of {}, as `keyring:{}`.", plain.place, plain.server, plain.name)
+    })
+}
+
+/// The same for programs.
+pub fn as_json(secrets: &[PlainSecret]) -> Vec<Value> {
+    let one = |plain: &PlainSecret| json!({ "server": plain.server, "place": plain.place, "name": plain.name.as_str() });
+    secrets.iter().map(one).collect()
 }
 
 fn ask<T: Send + 'static>(

@@ -1,4 +1,5 @@
-//! The servers that tests compare ours with, and run behind it, each at a pinned version.
+//! The servers that tests compare ours with, and run behind it, and the agent clients that they run in front, each at a pinned
+//! version.
 //!
 //! - What is pinned in `tests/` is what is installed: a changed pin installs again, an unchanged one does nothing.
 //! - Nothing that comes with a package runs while it is installed.
@@ -6,6 +7,7 @@
 use crate::process::{self, command};
 use crate::{parts, terminal};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// Packages from one registry.
@@ -19,8 +21,20 @@ struct Pinned {
     install: fn() -> Command,
 }
 
-const PINNED: [Pinned; 3] = [
-    Pinned { pins: "package-lock.json", beside: &["package.json", ".npmrc"], to: "npm", install: npm },
+const PINNED: [Pinned; 4] = [
+    Pinned {
+        pins: "package-lock.json",
+        beside: &["package.json", ".npmrc"],
+        to: "npm",
+        install: || npm("target/npm"),
+    },
+    // Apart from the others, since it is a gigabyte.
+    Pinned {
+        pins: "clients/package-lock.json",
+        beside: &["clients/package.json", ".npmrc"],
+        to: "clients",
+        install: || npm("target/clients"),
+    },
     Pinned { pins: "requirements.txt", beside: &[], to: "pypi", install: || pip("requirements.txt", "pypi") },
     // Servers that were written for the first version of the library `mcp`.
     Pinned {
@@ -31,9 +45,9 @@ const PINNED: [Pinned; 3] = [
     },
 ];
 
-fn npm() -> Command {
+fn npm(to: &str) -> Command {
     let mut npm = command("npm");
-    npm.args(["ci", "--ignore-scripts", "--prefix", "target/npm"]);
+    npm.args(["ci", "--ignore-scripts", "--prefix", to]);
     npm
 }
 
@@ -61,7 +75,8 @@ impl Pinned {
         }
         fs::create_dir_all(&to)?;
         for file in self.beside.iter().chain([&self.pins]) {
-            fs::copy(from.join(file), to.join(file))?;
+            let name = Path::new(file).file_name().unwrap_or_default();
+            fs::copy(from.join(file), to.join(name))?;
         }
         process::run(&mut (self.install)())?;
         Ok(fs::write(done, pins)?)

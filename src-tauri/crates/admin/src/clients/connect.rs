@@ -1,12 +1,15 @@
 //! Connecting a client, and disconnecting it.
 
+use super::own_command::OwnCommand;
 use super::record::Record;
 use super::survey::{command_line, entries};
 use super::{ClientError, ClientTarget, Clients};
 use crate::file_edit::{self, FileEditError};
+use crate::plain_secrets::{self, PlainSecret};
 use ironcurtain_client_config::{Edit, FoundClient, KnownClient, SettingsEntry, StartCommand};
 use ironcurtain_daemon::atomic_file;
 use ironcurtain_daemon::config::{Servers, read};
+use ironcurtain_daemon::secrets::Secret;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +27,10 @@ pub enum ConnectRequest<'a> {
     /// One for all servers of ours together.
     AsOne,
     /// One for each server that the client starts itself, which becomes a server of ours.
-    Move,
+    Move {
+        /// Its plain secrets go to the keyring.
+        secrets: bool,
+    },
 }
 
 /// A change that is ready to be written.
@@ -36,8 +42,12 @@ pub struct ClientChange {
     pub file: PathBuf,
     /// Their change.
     pub edit: Edit,
+    /// The client's own commands that make it, in place of us; none where we edit the file.
+    pub commands: Vec<OwnCommand>,
     /// The change of `mcp-servers.json`, where servers move there.
     pub servers: Option<(PathBuf, Edit)>,
+    /// The secrets that go to the keyring before anything is written ([`plain_secrets::keep`]).
+    pub secrets: Vec<PlainSecret>,
     /// The entries that it writes or removes.
     pub names: Vec<String>,
     /// The entries that stay past the shield.
@@ -48,6 +58,8 @@ pub struct ClientChange {
     is_free: bool,
     /// The shim goes in, and not out.
     is_connecting: bool,
+    /// The secrets in what the client has, or had.
+    hidden: Vec<Secret>,
 }
 
 /// An entry that stays as it is.
@@ -79,9 +91,24 @@ pub enum NotConnected {
     Bypassing(String),
 }
 
+impl ClientChange {
+    /// The change of the settings for people, who see no secret in it.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        plain_secrets::hidden(self.edit.diff(), &self.hidden)
+    }
+
+    /// The same of the change of `mcp-servers.json`.
+    #[must_use]
+    pub fn servers_shown(&self) -> Option<String> {
+        self.servers.as_ref().map(|(_, edit)| plain_secrets::hidden(edit.diff(), &self.hidden))
+    }
+}
+
 /// Servers of a client, as they become ours.
 struct Moved {
     servers: (PathBuf, Edit),
+    secrets: Vec<PlainSecret>,
     names: Vec<String>,
     left: Vec<Unmoved>,
 }
@@ -105,7 +132,7 @@ impl Clients {
         let is_ours = |entry: &SettingsEntry| entry.launch.as_ref().is_some_and(StartCommand::is_shim);
         let at = |name: &str| there.iter().find(|entry| entry.name == name);
         let servers = Servers::load(&self.home)?;
-        let (mut moved, mut left) = (None, Vec::new());
+        let (mut moved, mut left, mut secrets) = (None, Vec::new(), Vec::new());
         // The name of each entry, and the server that it gives.
         let wanted: Vec<(String, Option<String>)> = match request {
             ConnectRequest::AsOne => vec![(ALL.to_owned(), None)],
@@ -116,10 +143,10 @@ impl Clients {
             ConnectRequest::Each => {
                 servers.names().map(|name| (name.to_owned(), Some(name.to_owned()))).collect()
             }
-            ConnectRequest::Move => {
-                let moving =
-                    self.moving(there.iter().filter(|entry| !entry.is_disabled && !is_ours(entry)))?;
-                left = moving.left;
+            ConnectRequest::Move { secrets: with_secrets } => {
+                let movable = there.iter().filter(|entry| !entry.is_disabled && !is_ours(entry));
+                let moving = self.moving(movable, with_secrets)?;
+                (left, secrets) = (moving.left, moving.secrets);
                 moved = Some(moving.servers);
                 moving.names.into_iter().map(|name| (name.clone(), Some(name))).collect()
             }
@@ -128,7 +155,7 @@ impl Clients {
         for (name, server) in wanted {
             let other = at(&name).filter(|entry| !is_ours(entry) && moved.is_none());
             match (other, request) {
-                (None, _) => launches.push((name, StartCommand::of_shim(&self.shim, server.as_deref()))),
+                (None, _) => launches.push((name, self.shim(server.as_deref()))),
                 (Some(other), ConnectRequest::Each) => {
                     left.push(Unmoved { name, why: NotConnected::Bypassing(starts(other)) });
                 }
@@ -138,11 +165,24 @@ impl Clients {
             }
         }
         let text = read(&file)?;
-        let named: Vec<(&str, &StartCommand)> =
-            launches.iter().map(|(name, launch)| (name.as_str(), launch)).collect();
+        // An entry that starts the same already stays as its client wrote it.
+        let is_there = |name: &str, launch: &StartCommand| {
+            at(name).is_some_and(|entry| entry.launch.as_ref() == Some(launch) && !entry.is_disabled)
+        };
+        let named: Vec<(&str, &StartCommand)> = launches
+            .iter()
+            .filter(|(name, launch)| !is_there(name, launch))
+            .map(|(name, launch)| (name.as_str(), launch))
+            .collect();
         let edit = client
             .with(text.as_deref(), &named)
             .map_err(|problem| ClientError::Document { file: file.clone(), problem })?;
+        let is_new = named.iter().all(|(name, _)| at(name).is_none());
+        let commands = if target.project.is_none() && is_new {
+            named.iter().filter_map(|(name, launch)| OwnCommand::adding(client, name, launch)).collect()
+        } else {
+            Vec::new()
+        };
         let names: Vec<String> = launches.into_iter().map(|(name, _)| name).collect();
         let replaced = names.iter().filter(|name| !at(name).is_some_and(is_ours));
         let originals =
@@ -153,12 +193,15 @@ impl Clients {
             client: client.name,
             file,
             edit,
+            commands,
             servers,
+            secrets,
             names,
             left,
             originals,
             is_free,
             is_connecting: true,
+            hidden: there.iter().flat_map(|entry| plain_secrets::texts(&entry.value)).collect(),
         })
     }
 
@@ -189,16 +232,29 @@ impl Clients {
             Some(after) => Edit { before: text, after },
             None => restored(client, &file, text.as_deref(), &names, &record)?,
         };
+        let known = record.of(&file);
+        let given_back = known.iter().flat_map(|written| written.entries.values().flatten());
+        let had = |name: &String| {
+            known.is_some_and(|written| written.entries.get(name).is_some_and(Option::is_some))
+        };
+        let commands = if target.project.is_none() && !names.iter().any(had) {
+            names.iter().filter_map(|name| OwnCommand::removing(client, name)).collect()
+        } else {
+            Vec::new()
+        };
         Ok(ClientChange {
             client: client.name,
             file,
             edit,
+            commands,
             servers: None,
+            secrets: Vec::new(),
             names,
             left: Vec::new(),
             originals: BTreeMap::new(),
             is_free: false,
             is_connecting: false,
+            hidden: given_back.flat_map(plain_secrets::texts).collect(),
         })
     }
 
@@ -220,7 +276,11 @@ impl Clients {
             }
             replace(file, edit)?;
         }
-        replace(&change.file, &change.edit)?;
+        if change.commands.is_empty() {
+            replace(&change.file, &change.edit)?;
+        } else {
+            change.commands.iter().try_for_each(OwnCommand::run)?;
+        }
         if !change.is_connecting {
             record.forget(&change.file, &change.names, &change.edit)?;
         }
@@ -228,7 +288,11 @@ impl Clients {
     }
 
     /// The servers of ours that entries of a client become.
-    fn moving<'a>(&self, entries: impl Iterator<Item = &'a SettingsEntry>) -> Result<Moved, ClientError> {
+    fn moving<'a>(
+        &self,
+        entries: impl Iterator<Item = &'a SettingsEntry>,
+        with_secrets: bool,
+    ) -> Result<Moved, ClientError> {
         let file = self.home.config.join("mcp-servers.json");
         let before = read(&file)?;
         let mut text = before.clone().unwrap_or_else(|| Servers::DEFAULT.to_owned());
@@ -245,9 +309,14 @@ impl Clients {
                 }
             }
         }
+        let mut secrets = Vec::new();
+        if with_secrets {
+            (text, secrets) =
+                plain_secrets::moved(&file, &text, |name| names.iter().any(|moved| moved == name))?;
+        }
         Servers::parse(&text, &file, &self.home.person)?;
         let after = Some(text).filter(|_| !names.is_empty()).or_else(|| before.clone());
-        Ok(Moved { servers: (file, Edit { before, after }), names, left })
+        Ok(Moved { servers: (file, Edit { before, after }), secrets, names, left })
     }
 }
 

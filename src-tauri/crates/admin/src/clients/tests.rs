@@ -89,7 +89,7 @@ fn a_client_is_connected_and_given_back_as_it_was() {
 #[test]
 fn servers_move_behind_the_shield_and_back() {
     let desk = desk(Some(BEFORE));
-    let change = desk.connect(ConnectRequest::Move).unwrap();
+    let change = desk.connect(ConnectRequest::Move { secrets: false }).unwrap();
     assert_eq!(change.names, ["notes"]);
     let left: Vec<String> = change.left.iter().map(|left| format!("{}: {}", left.name, left.why)).collect();
     assert_eq!(
@@ -105,7 +105,7 @@ fn servers_move_behind_the_shield_and_back() {
     let shim = desk.clients.shim.display().to_string();
     let text = desk.text().unwrap();
     assert!(text.contains(&shim) && !text.contains("t0ken") && text.contains("// mine"), "{text}");
-    assert_eq!(desk.connect(ConnectRequest::Move).unwrap().names, [""; 0]);
+    assert_eq!(desk.connect(ConnectRequest::Move { secrets: false }).unwrap().names, [""; 0]);
     // Somebody else changes the file meanwhile: the entry comes back, and what they wrote stays.
     std::fs::write(desk.file(), text.replace("// mine", "// theirs")).unwrap();
     desk.disconnect(None).unwrap();
@@ -117,7 +117,7 @@ fn servers_move_behind_the_shield_and_back() {
 fn one_server_of_several_is_disconnected() {
     let desk = desk(Some(BEFORE));
     desk.connect(ConnectRequest::Each).unwrap();
-    desk.connect(ConnectRequest::Move).unwrap();
+    desk.connect(ConnectRequest::Move { secrets: false }).unwrap();
     desk.disconnect(Some("notes")).unwrap();
     let text = desk.text().unwrap();
     assert!(text.contains("t0ken") && text.contains("\"filesystem\""), "{text}");
@@ -131,7 +131,7 @@ fn one_server_of_several_is_disconnected() {
 fn what_somebody_else_wrote_between_two_disconnects_stays() {
     let desk = desk(Some(BEFORE));
     desk.connect(ConnectRequest::Each).unwrap();
-    desk.connect(ConnectRequest::Move).unwrap();
+    desk.connect(ConnectRequest::Move { secrets: false }).unwrap();
     let text = desk.text().unwrap().replace("// mine", "// theirs");
     std::fs::write(desk.file(), text).unwrap();
     desk.disconnect(Some("notes")).unwrap();
@@ -174,7 +174,7 @@ fn what_is_taken_changed_or_not_understood_is_refused() {
     );
     let each = desk.clients.connect(CURSOR, ConnectRequest::Each).unwrap();
     assert_eq!((each.names.as_slice(), each.left[0].name.as_str()), (&["time".to_owned()][..], "notes"));
-    let moved = desk.clients.connect(CURSOR, ConnectRequest::Move).unwrap();
+    let moved = desk.clients.connect(CURSOR, ConnectRequest::Move { secrets: false }).unwrap();
     assert_eq!(moved.left[0].why.to_string(), "a server of yours has this name already, and starts `other`");
     std::fs::write(desk.file(), BEFORE.replace("mine", "theirs")).unwrap();
     let stale = desk.clients.write(&each).unwrap_err();

@@ -37,6 +37,11 @@ pub enum SecretError {
     /// It has none of this name.
     #[error("there is no secret `{0}` in the keyring; put it there with `ironcurtain secrets set {0}`")]
     Missing(SecretName),
+    /// It has another one of this name.
+    #[error(
+        "the keyring has another secret `{0}` already; look what needs it, and take it out with `ironcurtain secrets remove {0}`"
+    )]
+    Taken(SecretName),
     /// It has several of this name, of which ours cannot be told.
     #[error(
         "the keyring has more than one secret `{0}`; take it out with `ironcurtain secrets remove {0}`, and put it there again"
@@ -116,6 +121,30 @@ impl Keyring {
     pub fn set(&self, name: &SecretName, secret: &Secret) -> Result<(), SecretError> {
         let set = self.entry(name)?.set_secret(secret.reveal().as_bytes());
         set.map_err(|problem| refused(problem, name))
+    }
+
+    /// Keeps secrets under names that no others have, and makes sure that they are there: all of them, or it says which not.
+    ///
+    /// # Errors
+    /// [`SecretError::Taken`], before anything is kept, and of keeping.
+    pub fn add<'a>(
+        &self,
+        secrets: impl Iterator<Item = (&'a SecretName, &'a Secret)> + Clone,
+    ) -> Result<(), SecretError> {
+        for (name, secret) in secrets.clone() {
+            match self.get(name) {
+                Ok(there) if there != *secret => return Err(SecretError::Taken(name.clone())),
+                Ok(_) | Err(SecretError::Missing(_)) => {}
+                Err(problem) => return Err(problem),
+            }
+        }
+        for (name, secret) in secrets {
+            self.set(name, secret)?;
+            if self.get(name)? != *secret {
+                return Err(SecretError::Failed(format!("it does not give `{name}` back as it was")));
+            }
+        }
+        Ok(())
     }
 
     /// The names of all secrets.

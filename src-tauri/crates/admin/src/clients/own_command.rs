@@ -1,0 +1,65 @@
+//! A client's own command that writes its settings.
+//!
+//! - Preferred where the client has one and is there: it writes its settings again and again while it runs, and would write over
+//!   what somebody else has put there meanwhile.
+//! - Only for entries that start our shim: what it is told stands on its command line, which is no place for somebody's secrets.
+
+use super::{ClientError, program};
+use ironcurtain_client_config::{KnownClient, StartCommand};
+use std::fmt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// The client that has such a command, and its program.
+const CLAUDE_CODE: (&str, &str) = ("claude-code", "claude");
+
+/// A client's own command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnCommand {
+    program: PathBuf,
+    arguments: Vec<String>,
+}
+
+impl OwnCommand {
+    /// The command that adds an entry for the shim to the person's own settings, where there is one.
+    pub(super) fn adding(client: &KnownClient, name: &str, launch: &StartCommand) -> Option<Self> {
+        let env = launch.env.iter().flat_map(|(key, value)| ["-e".to_owned(), format!("{key}={value}")]);
+        let words = ["mcp", "add", "-s", "user", name].map(ToOwned::to_owned).into_iter().chain(env);
+        let start = ["--".to_owned(), launch.command.clone()].into_iter().chain(launch.args.clone());
+        Self::of(client, words.chain(start))
+    }
+
+    /// The command that removes an entry from them.
+    pub(super) fn removing(client: &KnownClient, name: &str) -> Option<Self> {
+        Self::of(client, ["mcp", "remove", "-s", "user", name].map(ToOwned::to_owned).into_iter())
+    }
+
+    fn of(client: &KnownClient, arguments: impl Iterator<Item = String>) -> Option<Self> {
+        let (id, name) = CLAUDE_CODE;
+        let program = program(name).filter(|_| client.id == id)?;
+        Some(Self { program, arguments: arguments.collect() })
+    }
+
+    /// Runs it to its end.
+    pub(super) fn run(&self) -> Result<(), ClientError> {
+        let failed = |said: String| ClientError::OwnCommand { command: self.to_string(), said };
+        let output = Command::new(&self.program)
+            .args(&self.arguments)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|problem| failed(problem.to_string()))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        Err(failed(said.lines().last().unwrap_or("it ended without a word").trim().to_owned()))
+    }
+}
+
+impl fmt::Display for OwnCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.program.file_name().unwrap_or_default().to_string_lossy();
+        write!(f, "{name} {}", self.arguments.join(" "))
+    }
+}
