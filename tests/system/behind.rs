@@ -35,7 +35,7 @@ for m in messages():
 /// A server that takes the greeting and never answers it.
 const HANGS: &str = "for m in messages():\n    pass";
 
-fn entry(script: &str) -> Value {
+pub fn entry(script: &str) -> Value {
     json!({ "command": "/usr/bin/python3", "args": ["-c", format!("{PRELUDE}\n{script}")] })
 }
 
@@ -64,7 +64,7 @@ fn long() -> String {
     "a_tool_with_a_name_that_is_longer_than_any_client_would_take_from_us".to_owned()
 }
 
-fn edit(file: &Path, change: impl FnOnce(&mut Value)) {
+pub fn edit(file: &Path, change: impl FnOnce(&mut Value)) {
     let mut value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     change(&mut value);
     // In one step, as editors do.
@@ -77,13 +77,13 @@ fn world() -> World {
     World::with(install)
 }
 
-fn shim(world: &World, arguments: &[&str]) -> Client {
+pub fn shim(world: &World, arguments: &[&str]) -> Client {
     let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
     shim.args(arguments);
     Client::spawn(shim, &world.ours())
 }
 
-fn connect(world: &World, arguments: &[&str]) -> Client {
+pub fn connect(world: &World, arguments: &[&str]) -> Client {
     let mut client = shim(world, arguments);
     client.handshake();
     client
@@ -102,11 +102,11 @@ fn tools(client: &mut Client) -> (Vec<String>, usize) {
     }
 }
 
-fn lists(client: &mut Client, name: &str) -> bool {
+pub fn lists(client: &mut Client, name: &str) -> bool {
     tools(client).0.iter().any(|tool| tool == name)
 }
 
-fn wait_for_change(client: &mut Client) {
+pub fn wait_for_change(client: &mut Client) {
     client.wait_for(|m| m["method"] == "notifications/tools/list_changed");
 }
 

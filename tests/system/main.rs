@@ -60,6 +60,7 @@ mod story;
 mod taking_over;
 mod tasks;
 mod telling;
+mod together;
 mod tricks;
 mod typed;
 mod unannotated;

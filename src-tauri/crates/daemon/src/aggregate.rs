@@ -17,7 +17,9 @@ mod routing;
 mod selection;
 mod serve;
 mod tables;
+mod task_lists;
 mod upstream;
+mod welcoming;
 
 use crate::clock::random_name;
 use crate::config::Server as ServerConfig;
@@ -26,7 +28,7 @@ use crate::home::private_dir;
 use crate::identity::Client;
 use crate::server::MemoryShare;
 use crate::session::{CUT_OFF, ClientEra, Session};
-use crate::wire::{Outbox, notification_line};
+use crate::wire::{Fields, Outbox, notification_line};
 use catalogue::Catalogue;
 use from_client::Waiting;
 use greeting::Greeting;
@@ -42,9 +44,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::sync::Arc;
 use tables::Tables;
+use task_lists::TaskList;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 use upstream::{FromUpstream, Phase, Upstream, UpstreamEvent, UpstreamParts};
+use welcoming::Unanswered;
 
 /// The number of answers of ours that may wait for a client that does not read; then it is not read either.
 const MOST_UNREAD: usize = 256;
@@ -71,6 +75,10 @@ pub(crate) struct Aggregate {
     last_upstream: u64,
     greeting: Option<Greeting>,
     greeted_at: Instant,
+    /// The client's greeting, until it is answered.
+    unanswered: Option<Unanswered>,
+    /// Servers that have answered the greeting, with their capabilities, until they are gone on with.
+    welcomed: Vec<(u64, Fields)>,
     /// The level of the log that the client wants.
     level: Option<Box<RawValue>>,
     catalogue: Catalogue,
@@ -78,6 +86,7 @@ pub(crate) struct Aggregate {
     fresh: BTreeSet<&'static str>,
     tables: Tables,
     waiting: Vec<Waiting>,
+    task_lists: Vec<TaskList>,
     warned: HashSet<String>,
     oddities: u64,
     /// Sessions that were moved here, until they are gone on with.
@@ -128,10 +137,13 @@ impl Aggregate {
             last_upstream: 0,
             greeting,
             greeted_at: Instant::now(),
+            unanswered: None,
+            welcomed: Vec::new(),
             level,
             catalogue: Catalogue::default(),
             fresh: Kind::ALL.into_iter().filter(|_| is_moved).map(Kind::changed).collect(),
             waiting: Vec::new(),
+            task_lists: Vec::new(),
             warned: HashSet::new(),
             oddities: 0,
             moved: upstreams,
@@ -186,6 +198,7 @@ impl Aggregate {
 
     /// Answers what an upstream that is gone was asked, and takes back what it has asked.
     fn forget(&mut self, upstream: u64, why: &str) {
+        self.awaits_no_tasks_of(upstream);
         let (asked, of_server) = self.tables.gone(upstream);
         for id in asked {
             self.fail(&id, ErrorCode::INTERNAL_ERROR, why);

@@ -27,7 +27,7 @@ use crate::server::{LISTENING, ServerError};
 use crate::services::Services;
 use crate::session_log::SessionLogs;
 use crate::shutdown::Shutdown;
-use crate::wire::{KnownEras, Memory};
+use crate::wire::{KnownEras, KnownInstructions, Memory};
 use crate::workspaces::Workspaces;
 use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, Keeping, Unfinished};
 use ironcurtain_protocol::{Reply, Request};
@@ -187,6 +187,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         autostart,
         logs: SessionLogs::start().map_err(StartError::Thread)?,
         eras: KnownEras::default(),
+        instructions: KnownInstructions::default(),
         memory,
         shutdown,
         changes,

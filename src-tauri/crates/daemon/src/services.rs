@@ -14,7 +14,7 @@ use crate::policy_snapshot::PolicySnapshot;
 use crate::reload::{SessionSettings, Writable};
 use crate::session_log::SessionLogs;
 use crate::shutdown::Shutdown;
-use crate::wire::{KnownEras, Memory};
+use crate::wire::{KnownEras, KnownInstructions, Memory};
 use crate::workspaces::Workspaces;
 use ironcurtain_audit::Audit;
 use std::path::Path;
@@ -55,6 +55,8 @@ pub struct Services {
     pub(crate) logs: SessionLogs,
     /// The eras of the protocol that server programs speak.
     pub(crate) eras: KnownEras,
+    /// The words of server programs about their own use.
+    pub(crate) instructions: KnownInstructions,
     /// The memory for messages on their way.
     pub memory: Memory,
     /// The end of the trusted process.

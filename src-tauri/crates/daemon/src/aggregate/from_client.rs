@@ -3,12 +3,13 @@
 //! - INVARIANT: what is for one server goes to its session, by that server's own names, and is judged and recorded there.
 //! - What is turned away before there is a session for it is on record, too.
 
-use super::Aggregate;
 use super::greeting::Greeting;
 use super::lists::Kind;
 use super::routing::{Destination, clipped};
 use super::tables::Own;
 use super::upstream::Phase;
+use super::welcoming::Unanswered;
+use super::{Aggregate, task_lists};
 use crate::server::MemoryShare;
 use crate::wire::{
     Fields, Id, Incoming, Line, MAX_LINE_BYTES, Outgoing, Salvage, error_line, id_in, members,
@@ -78,7 +79,10 @@ impl Aggregate {
     }
 
     async fn request(&mut self, id: Id, method: String, params: Option<Box<RawValue>>, held: MemoryShare) {
-        if self.tables.is_asked(&id) || self.waiting.iter().any(|waiting| waiting.id == id) {
+        let is_in_use = self.tables.is_asked(&id)
+            || self.waiting.iter().any(|waiting| waiting.id == id)
+            || self.task_lists.iter().any(|list| list.id == id);
+        if is_in_use {
             let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
             return self.passed_over(Some(&id), ErrorCode::INVALID_REQUEST.0, &text).await;
         }
@@ -90,6 +94,7 @@ impl Aggregate {
                 self.turn_away(&id, &method, params.as_deref(), problem).await;
             }
             "logging/setLevel" => self.set_level(&id, params),
+            task_lists::METHOD => self.list_tasks(id, params.as_deref()),
             _ => {
                 let waiting = Waiting { id, method, params, held };
                 if let Some(waiting) = self.try_answer(waiting).await {
@@ -100,7 +105,9 @@ impl Aggregate {
     }
 
     /// Answers what need not wait any longer.
-    pub(super) async fn settle_waiting(&mut self) {
+    pub(super) async fn settle(&mut self) {
+        self.settle_greeting();
+        self.settle_task_lists();
         for waiting in std::mem::take(&mut self.waiting) {
             if let Some(waiting) = self.try_answer(waiting).await {
                 self.waiting.push(waiting);
@@ -113,6 +120,8 @@ impl Aggregate {
         self.waiting
             .iter()
             .filter_map(|waiting| self.patience(&waiting.method, waiting.params.as_deref()))
+            .chain(self.task_lists_wait_until())
+            .chain(self.greeting_waits_until())
             .min()
     }
 
@@ -167,10 +176,9 @@ impl Aggregate {
         match Greeting::of(params) {
             Err(problem) => self.fail(id, ErrorCode::INVALID_PARAMS, &problem.to_string()),
             Ok(greeting) => {
-                let answer = greeting.answer(self.upstreams.keys().map(String::as_str));
                 self.greeting = Some(greeting);
                 self.greeted_at = Instant::now();
-                self.reply(result_line(id, &answer));
+                self.unanswered = Some(Unanswered::new(id.clone()));
                 let there: Vec<u64> = self.upstreams.values().map(|upstream| upstream.number).collect();
                 there.into_iter().for_each(|upstream| self.greet_upstream(upstream));
             }
@@ -231,6 +239,7 @@ impl Aggregate {
             "notifications/cancelled" => {
                 let Some(id) = raw("requestId").and_then(|raw| Id::try_from(raw).ok()) else { return };
                 self.waiting.retain(|waiting| waiting.id != id);
+                self.task_lists.retain(|list| list.id != id);
                 if let Some(upstream) = self.tables.upstream_of(&id) {
                     self.tables.finished(&id, None);
                     self.to_upstream(upstream, notification_line(method, params.as_deref()), None);
@@ -266,6 +275,10 @@ impl Aggregate {
 
     /// Answers what waits for a server with why nobody will.
     pub(super) fn cut_off(&mut self, text: &str) {
+        self.answer_greeting();
+        for list in std::mem::take(&mut self.task_lists) {
+            self.fail(&list.id, ErrorCode::INTERNAL_ERROR, text);
+        }
         for waiting in std::mem::take(&mut self.waiting) {
             self.fail(&waiting.id, ErrorCode::INTERNAL_ERROR, text);
         }

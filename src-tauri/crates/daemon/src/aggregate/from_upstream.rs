@@ -155,12 +155,11 @@ impl Aggregate {
     fn answered_us(&mut self, upstream: u64, own: Own, response: Response) {
         match (own, response) {
             (Own::Level, _) => {}
+            (Own::Tasks(list, listed), response) => {
+                self.tasks_listed(upstream, &list, *listed, &response);
+            }
             (Own::Greeting, Response::Result(result)) => {
-                let result: Option<Fields> = serde_json::from_str(result.get()).ok();
-                let capabilities = result.as_ref().and_then(|result| result.get("capabilities"));
-                let capabilities = capabilities.and_then(|raw| serde_json::from_str(raw.get()).ok());
-                self.to_upstream(upstream, notification_line("notifications/initialized", None), None);
-                self.came(upstream, capabilities.unwrap_or_default());
+                self.greeted_by(upstream, serde_json::from_str(result.get()).unwrap_or_default());
             }
             (Own::Greeting, Response::Error(error)) => self.is_missing(upstream, error_text(&error)),
             (Own::List(kind, mut listed), Response::Result(page)) => match listed.take(kind, &page) {
@@ -259,7 +258,10 @@ impl Aggregate {
     /// Tells the client, once, what is wrong.
     pub(super) fn warn(&mut self, text: String) {
         let text = visible::line(&text);
-        if self.greeting.is_none() || self.warned.len() >= MOST_WARNINGS || !self.warned.insert(text.clone())
+        if self.greeting.is_none()
+            || self.unanswered.is_some()
+            || self.warned.len() >= MOST_WARNINGS
+            || !self.warned.insert(text.clone())
         {
             return;
         }

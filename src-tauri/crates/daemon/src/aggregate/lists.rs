@@ -93,16 +93,24 @@ impl Listed {
         kind: Kind,
         page: &RawValue,
     ) -> Result<Option<Box<RawValue>>, serde_json::Error> {
+        self.take_as((kind.field(), kind.key()), page)
+    }
+
+    /// The same of a list in this field, whose entries are told apart by this field of theirs.
+    pub(super) fn take_as(
+        &mut self,
+        (field, key): (&str, &str),
+        page: &RawValue,
+    ) -> Result<Option<Box<RawValue>>, serde_json::Error> {
         let page: Fields = serde_json::from_str(page.get())?;
-        let entries: Vec<&RawValue> = match page.get(kind.field()) {
+        let entries: Vec<&RawValue> = match page.get(field) {
             Some(list) => serde_json::from_str(list.get())?,
             None => Vec::new(),
         };
         for raw in entries {
             self.bytes = self.bytes.saturating_add(raw.get().len());
             let entry = serde_json::from_str::<Fields>(raw.get()).ok();
-            let key =
-                entry.as_ref().and_then(|entry| serde_json::from_str(entry.get(kind.key())?.get()).ok());
+            let key = entry.as_ref().and_then(|entry| serde_json::from_str(entry.get(key)?.get()).ok());
             match (entry, key) {
                 (Some(entry), Some(key)) if self.bytes <= MOST_BYTES => self.entries.push((key, entry)),
                 _ => self.left_out += 1,

@@ -117,7 +117,7 @@ impl Aggregate {
                 },
                 () = alarm => self.retry(),
             }
-            self.settle_waiting().await;
+            self.settle().await;
             if self.is_all_ended() {
                 return Ending::Over;
             }
@@ -128,18 +128,25 @@ impl Aggregate {
     async fn answers_are_out(&mut self, events: &mut mpsc::UnboundedReceiver<FromUpstream>) {
         let bound = Instant::now() + ANSWERS_BOUND;
         let answered = async {
-            while !self.waiting.is_empty() || self.tables.is_any_asked() {
+            while self.is_any_unanswered() {
                 let until = self.waits_until().unwrap_or(bound);
                 tokio::select! {
                     Some(event) = events.recv() => self.happened(event),
                     () = tokio::time::sleep_until(until) => {}
                 }
-                self.settle_waiting().await;
+                self.settle().await;
             }
             self.to_client.is_written().await;
         };
         // What takes longer is given up.
         let _ = tokio::time::timeout_at(bound, answered).await;
+    }
+
+    fn is_any_unanswered(&self) -> bool {
+        self.unanswered.is_some()
+            || !self.waiting.is_empty()
+            || !self.task_lists.is_empty()
+            || self.tables.is_any_asked()
     }
 
     /// Takes what still happens until every session has ended.

@@ -26,6 +26,8 @@ pub(super) enum Own {
     Greeting,
     List(Kind, Box<Listed>),
     Level,
+    /// A page of its tasks, for the client's request of this id.
+    Tasks(Id, Box<Listed>),
 }
 
 /// A request of a server that the client has.

@@ -192,6 +192,13 @@ impl Upstream {
         self.capabilities.get(capability).is_some()
     }
 
+    /// Returns `true` if the server keeps a list of its tasks.
+    pub(super) fn lists_tasks(&self) -> bool {
+        let tasks = self.capabilities.get("tasks");
+        let tasks = tasks.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok());
+        tasks.is_some_and(|tasks| tasks.get("list").is_some())
+    }
+
     /// Returns `true` once it is known what the server has, or that it is missing.
     pub(super) fn is_settled(&self) -> bool {
         match self.phase {
