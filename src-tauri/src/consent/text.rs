@@ -8,10 +8,13 @@ use std::path::Path;
 
 /// Longest name of a program, server or tool that is put into a sentence.
 const NAME_CHARS: usize = 48;
+const LEFT_TO_RIGHT: &str = "\u{200e}";
+const ISOLATE: &str = "\u{2068}";
+const END_OF_ISOLATE: &str = "\u{2069}";
 
 /// A name for a sentence: one line, short.
 pub(crate) fn name(text: &str) -> String {
-    isolated(&clip(&line(text), NAME_CHARS))
+    clip(&line(text), NAME_CHARS)
 }
 
 /// Text for one line: every control and direction-changing character is made visible.
@@ -19,18 +22,48 @@ pub(crate) fn line(text: &str) -> String {
     visible::line(text)
 }
 
-/// Text with every part of it that is written from right to left kept in its own place: neither its order nor that of what stands
-/// beside it changes. The marks around it are ours; those of the text itself were made visible before.
+/// Text that reads from left to right whatever it begins with: each run of it that is written from right to left stays in
+/// its own place, so that neither a sentence of ours nor the end of a name changes sides. The marks around it are ours; those
+/// of the text itself were made visible before. Call it last, and once: what it returns is not to be cut.
 pub(crate) fn isolated(text: &str) -> String {
+    text.split_inclusive('\n').map(isolated_line).collect()
+}
+
+fn isolated_line(text: &str) -> String {
     if !text.contains(is_right_to_left) {
         return text.to_owned();
     }
-    let part = |part: &str| match part.strip_suffix('/') {
-        Some(name) if name.contains(is_right_to_left) => format!("\u{2068}{name}\u{2069}/"),
-        None if part.contains(is_right_to_left) => format!("\u{2068}{part}\u{2069}"),
-        Some(_) | None => part.to_owned(),
+    // Without this mark whoever draws it takes the direction of the line from its first letter.
+    let mut out = String::from(LEFT_TO_RIGHT);
+    let mut rest = text;
+    while let Some((before, from)) = rest.find(is_right_to_left).and_then(|at| rest.split_at_checked(at)) {
+        let (run, after) = from.split_at_checked(run_end(from)).unwrap_or((from, ""));
+        out.extend([before, ISOLATE, run, END_OF_ISOLATE]);
+        rest = after;
+    }
+    out + rest
+}
+
+/// Lines of a diff, each with its sign at the left, whatever letters follow.
+pub(crate) fn signs_first(diff: &str) -> String {
+    let line = |line: &str| match line.split_at_checked(1) {
+        Some((sign, text)) if text.contains(is_right_to_left) => format!("{sign}{LEFT_TO_RIGHT}{text}"),
+        Some(_) | None => line.to_owned(),
     };
-    text.split_inclusive('/').map(part).collect()
+    diff.split_inclusive('\n').map(line).collect()
+}
+
+/// The end of the words from right to left that a text begins with.
+fn run_end(text: &str) -> usize {
+    let mut end = 0;
+    for (at, c) in text.char_indices() {
+        if is_right_to_left(c) {
+            end = at + c.len_utf8();
+        } else if !matches!(c, ' ' | '-' | '_') {
+            break;
+        }
+    }
+    end
 }
 
 /// The code points that Unicode keeps for scripts from right to left, assigned or not.
@@ -118,12 +151,19 @@ mod tests {
     }
 
     #[test]
-    fn names_from_right_to_left_stay_readable_and_in_their_place() {
-        assert_eq!(isolated("~/a/b.txt"), "~/a/b.txt");
-        assert_eq!(isolated("~/\u{5e9}\u{5dc}/b.txt"), "~/\u{2068}\u{5e9}\u{5dc}\u{2069}/b.txt");
-        assert_eq!(isolated("\u{627}.md"), "\u{2068}\u{627}.md\u{2069}");
+    fn text_from_right_to_left_stays_readable_and_in_its_place() {
+        let of = |text: &str| {
+            isolated(text).replace('\u{200e}', "LRM").replace('\u{2068}', "<").replace('\u{2069}', ">")
+        };
+        assert_eq!(of("~/a/b.txt"), "~/a/b.txt");
+        assert_eq!(of("~/\u{5e9}\u{5dc}/b.txt"), "LRM~/<\u{5e9}\u{5dc}>/b.txt");
+        assert_eq!(of("with x:\n\u{5d0}\nb"), "with x:\nLRM<\u{5d0}>\nb");
+        // Its ending stays its end, and a sentence goes on behind it.
+        assert_eq!(of("\u{627}.md"), "LRM<\u{627}>.md");
+        assert_eq!(of("\u{5d0} \u{5d1} may read ~/\u{5d2}"), "LRM<\u{5d0} \u{5d1}> may read ~/<\u{5d2}>");
         // What turns the order of others is a code before it comes here.
-        assert_eq!(isolated(&line("\u{5d0}\u{202e}x")), "\u{2068}\u{5d0}\\u{202e}x\u{2069}");
+        assert_eq!(signs_first("+\u{5d0}\n-b\n"), "+\u{200e}\u{5d0}\n-b\n");
+        assert_eq!(of(&line("\u{5d0}\u{202e}x")), "LRM<\u{5d0}>\\u{202e}x");
     }
 
     #[test]

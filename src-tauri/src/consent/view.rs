@@ -126,7 +126,7 @@ impl ConsentView {
                 let limit = if question.says_it_whole() { usize::MAX } else { ASKED_CHARS };
                 question.with.iter().map(|(name, value)| argument(name, value, limit)).collect()
             },
-            also: question.also.iter().map(|sentence| text::line(sentence)).collect(),
+            also: question.also.iter().map(|sentence| text::isolated(&text::line(sentence))).collect(),
             facts: facts::facts(question, home),
             preview: question.preview.as_ref().map(preview),
             details: details::details(question),
@@ -140,7 +140,7 @@ impl ConsentView {
                     reads_one_file: offer.reach == Reach::Paths && reads_one_file(question),
                 })
                 .collect(),
-            denial: text::clip(&text::line(&question.denial), HEADLINE_CHARS),
+            denial: text::isolated(&text::clip(&text::line(&question.denial), HEADLINE_CHARS)),
             deadline: question.deadline,
         }
     }
@@ -190,9 +190,9 @@ pub(crate) fn plain(spans: &[Span]) -> String {
     spans.iter().map(|span| span.text.as_str()).collect()
 }
 
-/// A piece of text in a tone.
+/// A piece of text in a tone. The line that begins with it reads from left to right.
 pub(crate) fn span(text: impl Into<String>, tone: Tone) -> Span {
-    Span { text: text.into(), tone }
+    Span { text: text::isolated(&text.into()), tone }
 }
 
 /// "Claude Code wants to **push** main to https://evil.example/x and 1 other thing": the worst that it would do.
@@ -203,10 +203,7 @@ fn headline(question: &Question, home: &Path) -> Vec<Span> {
     spans.extend([span(worst.verb.word(), Tone::Strong), span(" ", Tone::Plain)]);
     spans.extend(worst.object.iter().map(|piece| match piece {
         Piece::Ours(words) => span(*words, Tone::Plain),
-        Piece::Path(path) => {
-            let names = text::tail(&text::last_names(path, home), HEADLINE_CHARS);
-            span(text::isolated(&names), Tone::Strong)
-        }
+        Piece::Path(path) => span(text::tail(&text::last_names(path, home), HEADLINE_CHARS), Tone::Strong),
         Piece::Foreign(said) => span(quoted(said, HEADLINE_CHARS), Tone::Strong),
     }));
     let more = match others.len() {
@@ -230,14 +227,14 @@ fn reads_one_file(question: &Question) -> bool {
 
 fn kind(question: &Question) -> String {
     let client = text::name(&question.client.name);
-    let Some(worst) = question.consequences.first() else { return format!("{client} asks") };
+    let Some(worst) = question.consequences.first() else { return text::isolated(&format!("{client} asks")) };
     let thing = match (worst.verb, worst.object.first()) {
         (Verb::Reach | Verb::Fetch, _) => "an address",
         (Verb::List, _) => "a folder",
         (_, Some(Piece::Path(_))) => "a file or folder",
         (_, _) => "something",
     };
-    format!("{client} wants to {} {thing}", worst.verb.word())
+    text::isolated(&format!("{client} wants to {} {thing}", worst.verb.word()))
 }
 
 fn line(consequence: &Consequence, home: &Path) -> LineView {
@@ -250,8 +247,8 @@ fn line(consequence: &Consequence, home: &Path) -> LineView {
             Piece::Path(path) => {
                 through = "reached through";
                 let (lead, strong) = text::path_parts(path, home);
-                words.push(span(text::isolated(&text::clip(&lead, TEXT_CHARS)), Tone::Quiet));
-                words.push(span(text::isolated(&text::tail(&strong, TEXT_CHARS)), Tone::Strong));
+                words.push(span(text::clip(&lead, TEXT_CHARS), Tone::Quiet));
+                words.push(span(text::tail(&strong, TEXT_CHARS), Tone::Strong));
             }
         }
     }
@@ -266,22 +263,28 @@ fn line(consequence: &Consequence, home: &Path) -> LineView {
             .asked_for
             .as_ref()
             .map(|asked| text::clip(&text::short_path(asked, home), ASKED_CHARS))
-            .map(|asked| format!("{through} {}", text::isolated(&asked))),
+            .map(|asked| text::isolated(&format!("{through} {asked}"))),
     }
 }
 
 /// A text of the agent's within a line of ours.
 fn quoted(said: &str, limit: usize) -> String {
-    visible::quoted(&text::isolated(&text::clip(&text::line(said), limit)))
+    visible::quoted(&text::clip(&text::line(said), limit))
 }
 
 fn argument(name: &str, value: &str, limit: usize) -> LineView {
+    let line = |line: &str| format!("\n\u{2502} {}", text::line(line));
+    // Each line of several begins with our mark: none of its own can be taken for one of ours.
+    let value = if value.contains('\n') {
+        value.split_terminator('\n').map(line).collect()
+    } else {
+        text::line(value)
+    };
     let words = vec![
         span("with ", Tone::Plain),
         span(text::name(name), Tone::Strong),
         span(": ", Tone::Plain),
-        // One line, whatever is in it: none of its own can be taken for one of ours.
-        span(text::clip(&text::line(&value.replace('\n', " \u{23ce} ")), limit), Tone::Plain),
+        span(text::clip(&value, limit), Tone::Plain),
     ];
     LineView { words, asked_for: None }
 }
@@ -292,7 +295,8 @@ fn preview(preview: &Preview) -> PreviewView {
             PreviewView { title: "What it would write", text: text::block(content, BLOCK_CHARS), diff: false }
         }
         Preview::Diff(diff) => {
-            PreviewView { title: "What it would change", text: text::block(diff, BLOCK_CHARS), diff: true }
+            let text = text::signs_first(&text::block(diff, BLOCK_CHARS));
+            PreviewView { title: "What it would change", text, diff: true }
         }
     }
 }

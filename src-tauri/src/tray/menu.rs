@@ -146,7 +146,7 @@ fn sessions(sessions: &[SessionView]) -> MenuEntry {
         .take(SESSIONS)
         .map(|session| {
             let who = text::name(&session.client.name);
-            let text = format!("End {who} \u{2192} {}", text::name(&session.server));
+            let text = text::isolated(&format!("End {who} \u{2192} {}", text::name(&session.server)));
             (mnemonics_off(&text), MenuAction::End { session: session.id.clone() })
         })
         .collect();
@@ -161,7 +161,7 @@ fn missed(missed: &[QuestionView]) -> MenuEntry {
         .map(|question| {
             let line =
                 question.lines.first().map_or_else(String::new, |line| text::clip(&text::line(line), LINE));
-            let words = format!("{}: {line}", text::name(&question.client));
+            let words = text::isolated(&format!("{}: {line}", text::name(&question.client)));
             (mnemonics_off(&words), MenuAction::AskAgain { question: question.id.clone() })
         })
         .collect();

@@ -64,5 +64,5 @@ fn why(question: &Question) -> Vec<Span> {
 }
 
 fn short(path: &str, home: &Path) -> String {
-    text::isolated(&text::clip(&text::short_path(path, home), PATH_CHARS))
+    text::clip(&text::short_path(path, home), PATH_CHARS)
 }

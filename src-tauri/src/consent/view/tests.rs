@@ -35,7 +35,7 @@ fn a_write_of_a_new_file() {
                     span("with ", Tone::Plain),
                     span("mode", Tone::Strong),
                     span(": ", Tone::Plain),
-                    span("06 \u{23ce} 44\\u{7}", Tone::Plain),
+                    span("\n\u{2502} 06\n\u{2502} 44\\u{7}", Tone::Plain),
                 ],
                 asked_for: None,
             }],
@@ -231,6 +231,29 @@ fn of(consequences: Vec<Consequence>) -> ConsentView {
 fn on(verb: Verb, path: &str, note: &str) -> Consequence {
     let object = vec![Piece::Path(path.into())];
     Consequence { verb, object, note: Some(note.into()), asked_for: None, allowed: false }
+}
+
+#[test]
+fn every_line_that_begins_with_letters_from_right_to_left_begins_at_the_left() {
+    let mut asked = question();
+    asked.client.name = "\u{5e2}\u{5d5}\u{5d6}\u{5e8}".into();
+    asked.client.exe = Some("\u{5d0}".into());
+    asked.reason = "\u{5d1}".into();
+    asked.server = "\u{5d2}".into();
+    asked.denial = "\u{5d3}".into();
+    asked.also = vec!["\u{5d4}".into()];
+    asked.offers[0].label = "\u{5d5} and below".into();
+    asked.offers[0].sentence = format!("{} may read this file", asked.client.name);
+    let view = ConsentView::new(&asked, Path::new("/home/ada"));
+    let facts = view.facts.iter().map(|fact| plain(&fact.lines[0]));
+    let mut lines: Vec<String> = facts.collect();
+    let choice = &view.choices[0];
+    lines.extend([view.sentence(), view.kind.clone(), view.denial.clone(), view.also[0].clone()]);
+    lines.extend([choice.label.clone(), view.outcome(0, Lifetime::Once)]);
+    assert_eq!(lines.iter().find(|line| !line.starts_with("\u{200e}\u{2068}")), None, "{lines:#?}");
+    assert_eq!(choice.label, "\u{200e}\u{2068}\u{5d5}\u{2069} and below");
+    let marks = |line: &&LineView| plain(&line.words).contains('\u{200e}');
+    assert_eq!(view.lines.iter().find(marks), None, "no mark where none is needed");
 }
 
 #[test]
