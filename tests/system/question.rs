@@ -3,7 +3,7 @@
 use crate::consent::Next;
 use crate::hostile;
 use crate::world::World;
-use ironcurtain_daemon::consent::{Consequence, Lifetime, Piece, Question, Reach, Verb};
+use ironcurtain_daemon::consent::{Consequence, Lifetime, Piece, Preview, Question, Reach, Verb};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -137,9 +137,9 @@ fn what_is_opened_for_a_new_name_and_what_runs_later_are_lines_of_their_own() {
     };
     let opens = "Opens ~/docs: meanwhile its server can read and change everything in there.".to_owned();
     assert_eq!(asked(&new), (vec![on(Verb::Write, &new, "new file, 5 bytes")], vec![opens]));
-    let overwrite = on(Verb::Overwrite, &there, "12 bytes are there now, 5 bytes");
+    let overwrite = on(Verb::Overwrite, &there, "12 bytes are there now, +1 -1 lines");
     assert_eq!(asked(&there), (vec![overwrite], vec![]));
-    let overwrite = on(Verb::Overwrite, &hook, "3 bytes are there now, 5 bytes");
+    let overwrite = on(Verb::Overwrite, &hook, "3 bytes are there now, +1 -1 lines");
     let runs = "~/docs/.git/hooks/pre-commit runs when you use git in this repository.".to_owned();
     assert_eq!(asked(&hook), (vec![overwrite], vec![runs]));
     client.write(&servers, "{}").refused("the user denied this call");
@@ -173,7 +173,7 @@ fn another_kind_of_thing_at_the_path_is_asked_about_again() {
         client.write(&new, "mine").refused("the user denied this call");
         let expected = [
             (Verb::Write, "new file, 4 bytes".to_owned()),
-            (Verb::Overwrite, "12 bytes are there now, 4 bytes".to_owned()),
+            (Verb::Overwrite, "12 bytes are there now, +1 -1 lines".to_owned()),
         ];
         assert_eq!(verbs(), expected);
         assert_eq!(std::fs::read_to_string(&new).unwrap(), "the person's");
@@ -188,11 +188,46 @@ fn another_kind_of_thing_at_the_path_is_asked_about_again() {
         let expected = [(Verb::Read, "1 byte".to_owned()), (Verb::Read, "folder".to_owned())];
         assert_eq!(verbs(), expected);
         assert_eq!(world.grants(), []);
-        // What is still a file is what was asked about, whatever is in it by now.
+        // What would become of the file was shown: a yes for once is for that alone, and a grant for whatever is in it.
         let at = new.clone();
         then(Box::new(move |_| std::fs::write(at, "longer than it was").unwrap()));
+        if lifetime == Lifetime::Once {
+            client.write(&new, "mine").refused("the user denied this call");
+            let shown = world.person.asked().pop().unwrap().preview;
+            let now = "-longer than it was\n… no line end\n+mine\n… no line end";
+            assert_eq!(shown, Some(Preview::Diff(now.to_owned())));
+            world.person.will(*once());
+        }
         client.write(&new, "mine").ok();
         assert_eq!(verbs().len(), 1);
         assert_eq!(std::fs::read_to_string(&new).unwrap(), "mine");
     }
+}
+
+#[test]
+fn what_a_write_and_an_edit_would_change_in_the_file_is_shown_in_its_lines() {
+    let world = World::new();
+    let before: String = (1..=20).map(|n| format!("{n}\n")).collect();
+    let file = world.file("docs/list.txt", &before);
+    let after = before.replace("10\n", "ten\n");
+    let mut client = world.connect("filesystem");
+    let lines = "… line 7\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13";
+    let edits = json!({ "path": file, "edits": [{ "oldText": "10", "newText": "ten" }] });
+    client.write(&file, &after).refused("the user denied this call");
+    let write = only(&world);
+    client.call("edit_file", edits.clone()).refused("the user denied this call");
+    let edit = only(&world);
+    for (question, verb) in [(write, Verb::Overwrite), (edit, Verb::Change)] {
+        assert_eq!(question.preview, Some(Preview::Diff(lines.to_owned())));
+        assert_eq!(question.consequences[0].verb, verb);
+        assert!(question.consequences[0].note.as_ref().unwrap().ends_with("+1 -1 lines"), "{question:?}");
+    }
+    world.person.will(*once());
+    client.call("edit_file", edits).ok();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), after, "what a yes writes is what was shown");
+    assert_eq!(only(&world).preview, Some(Preview::Diff(lines.to_owned())));
+    std::fs::write(&file, b"\0\xff").unwrap();
+    client.write(&file, "text").refused("the user denied this call");
+    let note = "2 bytes are there now, 4 bytes, not compared: it is not text".to_owned();
+    assert_eq!(only(&world).consequences[0].note, Some(note));
 }

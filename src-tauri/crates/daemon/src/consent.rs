@@ -5,6 +5,7 @@
 
 mod beyond;
 mod broker;
+mod comparison;
 mod consequence;
 mod exchange;
 mod grantable;
@@ -25,6 +26,7 @@ mod words;
 
 pub use crate::grants::Lifetime;
 pub use broker::{Broker, PutQuestion, QuestionOutcome};
+pub use comparison::{FileComparison, file_state};
 pub use exchange::{Approval, Exchange, ExchangeError};
 pub use grantable::{Grantable, RequestedAccess};
 pub use identical::{AskedFirst, QuestionKey};

@@ -27,6 +27,23 @@ pub fn open_unlinked(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::NOFOLLOW)
 }
 
+/// As [`open`], for a path in which nothing may be a link: neither its end nor a folder above that.
+///
+/// # Errors
+/// When something is one, too, and where the kernel cannot tell.
+#[cfg(target_os = "linux")]
+pub fn open_without_links(path: &Path) -> io::Result<File> {
+    use rustix::fs::{CWD, ResolveFlags, openat2};
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    regular(File::from(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?))
+}
+
+/// Elsewhere no call of the kernel's says so.
+#[cfg(not(target_os = "linux"))]
+pub fn open_without_links(_: &Path) -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// Opens a file of ours for appending, and makes it when there is none.
 ///
 /// # Errors
@@ -75,7 +92,11 @@ pub fn open_own(path: &Path) -> io::Result<File> {
 
 fn open_with(path: &Path, more: OFlags) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | more;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    regular(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+}
+
+/// What was opened, if it is a regular file.
+fn regular(file: File) -> io::Result<File> {
     let kind = match FileType::from_raw_mode(fstat(&file)?.st_mode) {
         FileType::RegularFile => return Ok(file),
         FileType::Directory => "a folder",

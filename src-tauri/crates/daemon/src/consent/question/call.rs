@@ -6,6 +6,7 @@
 //!   all arguments stand beside its line, since any of them may be what matters.
 
 use super::host_offer;
+use crate::consent::comparison::FileComparison;
 use crate::consent::consequence::{CallEffects, ConsequenceLines, consequences};
 use crate::consent::grantable::Grantable;
 use crate::consent::offers::{THIS_CALL, call_sentence, not_for_always, offers, opened_beside, tool_offer};
@@ -40,6 +41,8 @@ pub struct CallQuestion<'a> {
     pub grantable: &'a Grantable,
     /// The things found at each of its paths.
     pub found: &'a FoundPaths,
+    /// The file that it writes as it would become, where that can be told.
+    pub compared: Option<&'a FileComparison>,
     /// The scope of a no for the rest of the session.
     pub scope: &'a DenialScope,
     /// The limits of what may be granted.
@@ -67,7 +70,8 @@ impl CallQuestion<'_> {
         let arguments = self.escalation.call.transport_arguments();
         // What is written elsewhere than to a file is told as any other argument is.
         let writes = self.escalation.call.values(Role::WritePath).next().is_some();
-        let preview = if writes { preview(arguments) } else { None };
+        let compared = self.compared.map(|compared| &compared.outcome);
+        let preview = if writes { preview(arguments, compared) } else { None };
         let drawn = consequences(&CallEffects {
             call: &self.escalation.call,
             found: self.found,

@@ -6,7 +6,8 @@
 
 use super::{Call, proceed};
 use crate::consent::{
-    CallQuestion, DenialScope, DeniedKey, Grantable, Inquiry, Lifetime, QuestionKey, Reach, RequestedAccess,
+    CallQuestion, DenialScope, DeniedKey, FileComparison, Grantable, Inquiry, Lifetime, QuestionKey, Reach,
+    RequestedAccess, file_state,
 };
 use crate::grants::StandingGrant;
 use crate::judging::InspectedCall;
@@ -18,7 +19,6 @@ use crate::session::refusal::CallRefusal;
 use ironcurtain_audit::{DecidedBy, Event, PolicyDecision};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Escalation, GrantKind, PendingApproval, ToolUse, Verdict};
-use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -112,6 +112,7 @@ async fn question(
     let too_wide = |folder: &CanonicalPath| !limits.may_be_granted(folder);
     let tool = &call.tool.tool;
     let scope = DenialScope::of_call(tool, &escalation.values, &grantable.requested, too_wide);
+    let compared = FileComparison::of(&escalation.call, &inspected.paths).await;
     let question = CallQuestion {
         id: exchange.name()?,
         principal: &session.principal,
@@ -119,6 +120,7 @@ async fn question(
         escalation,
         grantable: &grantable,
         found: &inspected.paths,
+        compared: compared.as_ref(),
         scope: &scope,
         limits,
         deadline: session.services.config.question_deadline(),
@@ -148,6 +150,10 @@ async fn question(
         return Ok(Answered::Yes(Vec::new()));
     }
     if approval.lifetime == Lifetime::Once {
+        // What was shown is what the call would have made of the file as it was: it is shown again.
+        if compared.is_some_and(|compared| !compared.is_current()) {
+            return Ok(Answered::Yes(Vec::new()));
+        }
         return Ok(Answered::Yes(escalation.values.clone()));
     }
     // From now on the grant speaks, for this call too: taken back, it allows nothing any more.
@@ -180,18 +186,6 @@ fn facts(call: &Call, escalation: &Escalation, paths: &FoundPaths) -> Vec<String
         format!("{:?}", escalation.values),
         format!("{paths:?}"),
     ];
-    facts.extend(paths.iter().map(|found| stands_there(&found.path)));
+    facts.extend(paths.iter().map(|found| file_state(&found.path)));
     facts
-}
-
-/// The very file or folder at a path, and of a file its state.
-fn stands_there(path: &CanonicalPath) -> String {
-    match path.as_path().symlink_metadata() {
-        Ok(is) if is.is_dir() => format!("{} {} folder", is.dev(), is.ino()),
-        Ok(is) => {
-            let changed = (is.mtime(), is.mtime_nsec(), is.ctime(), is.ctime_nsec());
-            format!("{} {} {} {} {changed:?}", is.dev(), is.ino(), is.mode(), is.size())
-        }
-        Err(problem) => problem.kind().to_string(),
-    }
 }
