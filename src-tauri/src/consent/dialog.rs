@@ -109,6 +109,7 @@ impl Dialog {
         inner.connect_denials();
         inner.refresh_choice();
         inner.layout.window.show_all();
+        inner.layout.fit();
         inner.layout.deny.grab_focus();
         inner.layout.follow_the_focus();
         inner.tick();
@@ -165,8 +166,9 @@ impl Inner {
         let weak = Rc::downgrade(self);
         self.layout.note_toggle.connect_toggled(move |toggle| {
             if let Some(inner) = weak.upgrade() {
-                inner.layout.note.set_visible(toggle.is_active());
+                inner.layout.note_row.set_visible(toggle.is_active());
                 inner.layout.denials.widget().set_visible(toggle.is_active());
+                inner.layout.fit();
                 if toggle.is_active() {
                     inner.layout.note.grab_focus();
                 }

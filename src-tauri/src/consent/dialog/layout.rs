@@ -14,8 +14,13 @@ use std::cell::OnceCell;
 
 /// Height of an open expander.
 const BLOCK_HEIGHT: i32 = 180;
-/// Share of the screen that the part above the choices may take, in percent.
+/// Share of the screen that the part above the choices may take, in percent, and the least that it has, in pixels.
 const SCREEN_SHARE: i32 = 50;
+const LEAST_HEIGHT: i32 = 120;
+/// Height of what the window manager adds to a window.
+const FRAME: i32 = 48;
+/// Width of the line with the time where the text is large, in characters; else it is as long as its words.
+const NARROW: i32 = 14;
 
 thread_local! {
     /// The style is the whole screen's, so it is added once and not by every dialog.
@@ -34,6 +39,8 @@ pub(super) struct Layout {
     pub(super) outcome: gtk::Label,
     pub(super) note_toggle: gtk::ToggleButton,
     pub(super) note: gtk::Entry,
+    /// The note, with the words that say what it is for.
+    pub(super) note_row: gtk::Box,
     pub(super) denials: Denials,
     pub(super) clock: gtk::Label,
     pub(super) more: gtk::Label,
@@ -41,6 +48,8 @@ pub(super) struct Layout {
     pub(super) allow: Allow,
     /// The row of buttons.
     buttons: gtk::Box,
+    /// All that stands above and below the part that scrolls.
+    rest: Vec<gtk::Widget>,
 }
 
 impl Layout {
@@ -51,7 +60,7 @@ impl Layout {
         outcome.set_lines(3);
         outcome.set_ellipsize(pango::EllipsizeMode::End);
         outcome.style_context().add_class("ic-outcome");
-        let note = note();
+        let (note, note_row) = note();
 
         let body = gtk::Box::new(Orientation::Vertical, 0);
         body.style_context().add_class("ic-body");
@@ -64,7 +73,7 @@ impl Layout {
         decision.style_context().add_class("ic-decision");
         decision.pack_start(choices.widget(), false, false, 0);
         decision.pack_start(&outcome, false, false, 0);
-        decision.pack_start(&note, false, false, 0);
+        decision.pack_start(&note_row, false, false, 0);
         let denials = Denials::build(&view.denial);
         decision.pack_start(denials.widget(), false, false, 0);
 
@@ -74,6 +83,8 @@ impl Layout {
         let allow = Allow::build();
         let (clock, more) = (gtk::Label::new(None), gtk::Label::new(None));
         let buttons = buttons(&clock, &more, &note_toggle, &deny, &allow.button);
+        allow.hint.set_line_wrap(true);
+        allow.hint.set_max_width_chars(rows::fitting(rows::WIDE));
         let foot = gtk::Box::new(Orientation::Vertical, 6);
         foot.style_context().add_class("ic-foot");
         foot.pack_start(&allow.hint, false, false, 0);
@@ -82,8 +93,11 @@ impl Layout {
         let area = window.content_area();
         area.set_spacing(0);
         let upper = scroller(&body);
+        let mut rest: Vec<gtk::Widget> = vec![decision.clone().upcast(), foot.clone().upcast()];
         if let Some(band) = view.band {
-            area.pack_start(&rows::band(band), false, false, 0);
+            let band = rows::band(band);
+            area.pack_start(&band, false, false, 0);
+            rest.push(band.upcast());
         }
         area.pack_start(&upper, true, true, 0);
         area.pack_start(&decision, false, false, 0);
@@ -98,12 +112,14 @@ impl Layout {
             outcome,
             note_toggle,
             note,
+            note_row,
             denials,
             clock,
             more,
             deny,
             allow,
             buttons,
+            rest,
         }
     }
 }
@@ -119,6 +135,14 @@ impl Layout {
         });
         // Before it is laid out it has no height.
         at.page_size() > 1.0 && end.is_some_and(|end| end > 1.0 && at.value() + at.page_size() >= end - 1.0)
+    }
+
+    /// Leaves the part that scrolls the height that the others do not need. They are on the screen whatever happens.
+    pub(super) fn fit(&self) {
+        let taken: i32 = self.rest.iter().map(|part| part.preferred_height().1).sum();
+        let height = rows::screen_size().1;
+        let most = (height * SCREEN_SHARE / 100).min(height - FRAME - taken);
+        self.upper.set_max_content_height(most.max(LEAST_HEIGHT));
     }
 
     /// From now on whoever goes through the controls by keyboard sees the one that has the focus. Not before it is shown:
@@ -202,15 +226,22 @@ fn blocks(view: &ConsentView) -> gtk::Box {
     blocks
 }
 
-fn note() -> gtk::Entry {
+fn note() -> (gtk::Entry, gtk::Box) {
     let note = gtk::Entry::new();
-    note.set_placeholder_text(Some("Tell the agent why, or what to do instead"));
     note.set_max_length(500);
     note.set_activates_default(true);
-    note.set_no_show_all(true);
-    note.style_context().add_class("ic-note");
     rows::describe(&note, "Note for the agent", "The agent reads this when you press Deny.");
-    note
+    let words = gtk::Label::new(Some("Tell the agent why, or what to do instead:"));
+    words.set_xalign(0.0);
+    words.set_mnemonic_widget(Some(&note));
+    let row = gtk::Box::new(Orientation::Vertical, 4);
+    row.style_context().add_class("ic-note");
+    row.pack_start(&words, false, false, 0);
+    row.pack_start(&note, false, false, 0);
+    row.show_all();
+    row.set_no_show_all(true);
+    row.hide();
+    (note, row)
 }
 
 fn buttons(
@@ -221,6 +252,10 @@ fn buttons(
     allow: &gtk::Button,
 ) -> gtk::Box {
     clock.set_xalign(0.0);
+    if rows::fitting(rows::WIDE) < rows::WIDE {
+        clock.set_line_wrap(true);
+        clock.set_max_width_chars(NARROW);
+    }
     clock.style_context().add_class("ic-clock");
     more.set_xalign(0.0);
     more.style_context().add_class("ic-more");
@@ -242,7 +277,6 @@ fn scroller(body: &gtk::Box) -> gtk::ScrolledWindow {
         .vscrollbar_policy(gtk::PolicyType::Automatic)
         .overlay_scrolling(false)
         .propagate_natural_height(true)
-        .max_content_height(screen_height() * SCREEN_SHARE / 100)
         .build();
     // A viewport gives its child the least height unless told otherwise, which would squeeze the list of paths.
     let viewport = gtk::Viewport::new(gtk::Adjustment::NONE, gtk::Adjustment::NONE);
@@ -251,17 +285,6 @@ fn scroller(body: &gtk::Box) -> gtk::ScrolledWindow {
     viewport.add(body);
     scroller.add(&viewport);
     scroller
-}
-
-/// Height of the smallest screen, since the dialog may open on any.
-fn screen_height() -> i32 {
-    let display = gdk::Display::default();
-    let heights = display.iter().flat_map(|display| {
-        (0..display.n_monitors())
-            .filter_map(|n| display.monitor(n))
-            .map(|monitor| monitor.workarea().height())
-    });
-    heights.filter(|height| *height > 0).min().unwrap_or(720)
 }
 
 fn picture(size: i32) -> Option<gtk::gdk_pixbuf::Pixbuf> {

@@ -6,7 +6,7 @@ use super::palette::{self, Colour, Palette};
 use crate::consent::view::{Fact, LineView, Span, Tone};
 use gtk::glib;
 use gtk::prelude::*;
-use gtk::{Align, Orientation, pango};
+use gtk::{Align, Orientation, gdk, pango};
 
 /// Widths of labels in characters. They are the least widths too: a scroller asks how high its content is at the
 /// least width, and a label that may be one character wide answers with a column.
@@ -15,8 +15,37 @@ pub(super) const HEADLINE: i32 = 42;
 const FACT: i32 = 56;
 const PATH: i32 = 52;
 const CAPTION: i32 = 6;
+/// The least that a label has.
+const LEAST: i32 = 12;
 /// Longest label of a choice before its middle is left out; the sentence below has it in full.
 const LABEL_CHARS: i32 = 56;
+
+/// The room beside the text, in pixels: edges, a scroll bar, and what the window manager adds.
+const BESIDE: i32 = 110;
+
+/// So many characters, or fewer where text is large and the screen small: every label in the same measure.
+pub(super) fn fitting(chars: i32) -> i32 {
+    let context = gtk::Label::new(None).pango_context();
+    let mut font = context.font_description().unwrap_or_default();
+    // The sentence of what Allow will do is the widest, and it is bold.
+    font.set_weight(pango::Weight::Semibold);
+    let metrics = context.metrics(Some(&font), None);
+    let one = metrics.approximate_char_width().max(metrics.approximate_digit_width()).max(1);
+    let room = (screen_size().0 - BESIDE).saturating_mul(pango::SCALE) / one;
+    if room < WIDE { (chars * room / WIDE).max(LEAST) } else { chars }
+}
+
+/// Width and height of the smallest screen, since the dialog may open on any.
+pub(super) fn screen_size() -> (i32, i32) {
+    let display = gdk::Display::default();
+    let monitors = display.iter().flat_map(|display| {
+        (0..display.n_monitors()).filter_map(|n| display.monitor(n)).map(|monitor| monitor.workarea())
+    });
+    let sizes = monitors
+        .map(|area| (area.width(), area.height()))
+        .filter(|(width, height)| *width > 0 && *height > 0);
+    sizes.reduce(|one, other| (one.0.min(other.0), one.1.min(other.1))).unwrap_or((1024, 720))
+}
 
 /// Gives a control its accessible name and description.
 pub(super) fn describe(widget: &impl IsA<gtk::Widget>, name: &str, description: &str) {
@@ -42,6 +71,7 @@ pub(super) fn wrapped(text: &str, chars: i32) -> gtk::Label {
     label.set_line_wrap(true);
     label.set_line_wrap_mode(pango::WrapMode::WordChar);
     label.set_attributes(Some(&no_hyphens()));
+    let chars = fitting(chars);
     label.set_width_chars(chars);
     label.set_max_width_chars(chars);
     label.set_xalign(0.0);
@@ -92,7 +122,7 @@ pub(super) fn radio(text: &str, group: Option<&gtk::RadioButton>) -> gtk::RadioB
     let label = gtk::Label::new(None);
     label.set_text(text);
     label.set_ellipsize(pango::EllipsizeMode::Middle);
-    label.set_max_width_chars(LABEL_CHARS);
+    label.set_max_width_chars(fitting(LABEL_CHARS));
     label.set_xalign(0.0);
     let radio = gtk::RadioButton::new();
     if let Some(group) = group {
