@@ -8,6 +8,7 @@ mod backend;
 mod consent;
 mod options;
 mod shell;
+mod single;
 mod start;
 mod tray;
 mod window;

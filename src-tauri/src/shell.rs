@@ -1,11 +1,12 @@
 //! The running app: tray, window and dialog around one [`Backend`].
 //!
 //! - Closing the window leaves the app running; only Quit ends it, after every session has ended.
-//! - Nothing here waits on the main thread.
+//! - Nothing here waits on the main thread. A second start opens the window of this one.
 
 use crate::backend::Backend;
 use crate::consent::{DialogConsent, DialogLoop};
 use crate::options::AppOptions;
+use crate::single;
 use crate::tray::{MenuAction, Tray, TrayState};
 use crate::window::{self, AppState};
 use ironcurtain_daemon::consent::Consent;
@@ -13,7 +14,7 @@ use ironcurtain_protocol::{Reply, Request};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tauri::{AppHandle, Manager, RunEvent};
+use tauri::{AppHandle, Manager, RunEvent, WindowEvent};
 
 /// The time for which Quit waits for the sessions to end.
 const ENDING: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(1));
@@ -60,10 +61,15 @@ pub fn run(
             Ok(())
         })
         .build(tauri::generate_context!())?;
-    app.run(|_, event| {
+    let handle = app.handle().clone();
+    let _answers = single::answer(move || window::open(&handle));
+    app.run(|app, event| {
         // Closing the last window is not quitting; `exit` from Quit carries a code.
-        if let RunEvent::ExitRequested { api, code: None, .. } = event {
+        if let RunEvent::ExitRequested { api, code: None, .. } = &event {
             api.prevent_exit();
+        }
+        if let RunEvent::WindowEvent { event: WindowEvent::Destroyed, .. } = event {
+            window::closed(app);
         }
     });
     Ok(())

@@ -4,6 +4,7 @@ use crate::backend::{TrustedProcess, TrustedProcessError};
 use crate::consent::DialogConsent;
 use crate::options::{self, AppOptions, HELP, Invocation};
 use crate::shell;
+use crate::single::activate_running;
 use ironcurtain_daemon::{EventLog, Home, HomeError};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -47,6 +48,9 @@ pub fn run() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
+        Err(AppError::Trusted(error)) if error.is_already_running() && activate_running() => {
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             tracing::error!("{error}");
             let (title, text) = words(&error);
@@ -80,7 +84,7 @@ fn words(error: &AppError) -> (&'static str, String) {
     if let AppError::Trusted(trusted) = error
         && trusted.is_already_running()
     {
-        let text = "Look for the curtain in your panel. If there is none, it runs in a terminal: \
+        let text = "It has no window here: it runs in a terminal, or in another desktop session. \
                     `ironcurtain status` tells about it.";
         return ("IronCurtain is already running", text.to_owned());
     }

@@ -6,6 +6,8 @@
 
 mod clients;
 mod command_error;
+#[cfg(target_os = "linux")]
+mod engine;
 mod grants;
 mod pick;
 mod preferences;
@@ -16,6 +18,9 @@ mod servers_view;
 mod sessions;
 mod settings;
 mod snapshot;
+
+#[cfg(target_os = "linux")]
+pub(crate) use engine::closed;
 
 use crate::backend::Backend;
 use crate::consent::DialogConsent;
@@ -82,6 +87,10 @@ fn text_scale() -> f64 {
     // In 1024ths of a dot; where nothing is set it is -1.
     if dpi <= 0 { 1.0 } else { (f64::from(dpi) / 1024.0 / 96.0).clamp(1.0, 3.0) }
 }
+
+/// Elsewhere the engine is the system's.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn closed(_: &AppHandle) {}
 
 #[cfg(not(target_os = "linux"))]
 fn text_scale() -> f64 {
