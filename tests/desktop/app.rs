@@ -96,10 +96,38 @@ fn a_killed_app_leaves_the_call_unanswered_by_the_server() {
 }
 
 #[test]
-fn a_second_app_says_so_and_ends() {
+fn a_second_start_brings_the_window_of_the_first_and_ends() {
     let screen = tray::with_panel();
     let _app = App::start(&screen, &["--background"]);
     tray::menu(&screen, "Protecting, no agent connected");
+    for _ in 0..2 {
+        let mut second = App::start(&screen, &["--background"]);
+        assert_eq!(second.exit(), Some(0));
+        let window = screen.window("^IronCurtain$");
+        window::says(&screen, "Nothing is protected yet");
+        screen.activate(&window);
+        screen.key("alt+F4");
+        until("the window to go", || {
+            screen.xdotool(&["search", "--name", "^IronCurtain$"]).is_empty().then_some(())
+        });
+    }
+    tray::menu(&screen, "Protecting, no agent connected");
+}
+
+#[test]
+fn a_start_beside_one_that_runs_in_a_terminal_says_so_and_ends() {
+    let screen = Screen::start();
+    let mut terminal = screen.command(beside("ironcurtain"));
+    terminal
+        .args(["daemon", "--ask", "terminal"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    if screen.read("id", &["-u"]) == "0" {
+        terminal.arg("--allow-root");
+    }
+    let _first = App(terminal.spawn().expect("ironcurtain"));
+    until("the socket", || screen.home().join("ironcurtain/run/socket").exists().then_some(()));
     let mut second = App::start(&screen, &["--background"]);
     until("the message", || {
         let all = screen.controls("");
@@ -108,7 +136,6 @@ fn a_second_app_says_so_and_ends() {
     screen.activate(&screen.window("^IronCurtain$"));
     screen.key("Escape");
     assert_eq!(second.exit(), Some(1));
-    tray::menu(&screen, "Protecting, no agent connected");
 }
 
 #[test]
@@ -218,11 +245,15 @@ fn allow(screen: &Screen) {
     assert!(allowed, "the dialog is still there");
 }
 
-struct App(Child);
+pub(crate) struct App(Child);
 
 impl App {
-    fn start(screen: &Screen, arguments: &[&str]) -> Self {
+    pub(crate) fn start(screen: &Screen, arguments: &[&str]) -> Self {
         Self(command(screen, arguments).stdin(Stdio::null()).spawn().expect("the app"))
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
     }
 
     fn exit(&mut self) -> Option<i32> {
@@ -239,7 +270,7 @@ impl Drop for App {
 
 /// The app; as root it has to be told that this is meant.
 fn command(screen: &Screen, arguments: &[&str]) -> Command {
-    let mut command = screen.command(env!("CARGO_BIN_EXE_ironcurtain-desktop"));
+    let mut command = screen.command(app_program());
     command.args(arguments);
     if screen.read("id", &["-u"]) == "0" {
         command.arg("--allow-root");
@@ -247,8 +278,14 @@ fn command(screen: &Screen, arguments: &[&str]) -> Command {
     command
 }
 
+/// The app: the one of this build, or the one that is to be measured.
+pub(crate) fn app_program() -> PathBuf {
+    std::env::var_os("IRONCURTAIN_APP")
+        .map_or_else(|| env!("CARGO_BIN_EXE_ironcurtain-desktop").into(), PathBuf::from)
+}
+
 /// An agent client at the other end of the shim.
-fn agent(screen: &Screen) -> AgentClient {
+pub(crate) fn agent(screen: &Screen) -> AgentClient {
     let shim = beside("ironcurtain-shim");
     beside("ironcurtain-sandbox");
     beside("ironcurtain-filesystem");
@@ -259,13 +296,13 @@ fn agent(screen: &Screen) -> AgentClient {
     agent
 }
 
-fn begin_reading(agent: &mut AgentClient, file: &Path) -> u64 {
+pub(crate) fn begin_reading(agent: &mut AgentClient, file: &Path) -> u64 {
     agent.begin_call("read_text_file", json!({ "path": file }))
 }
 
 /// A program of ours; it lies beside the app.
 fn beside(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_ironcurtain-desktop")).with_file_name(name);
+    let path = app_program().with_file_name(name);
     assert!(path.exists(), "{} is missing: build the whole workspace first", path.display());
     path
 }

@@ -14,6 +14,8 @@
 mod app;
 mod dialog;
 mod dialog_look;
+mod figures;
+mod pictures;
 mod races;
 mod screen;
 mod stand;

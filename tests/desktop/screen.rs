@@ -262,9 +262,14 @@ impl Screen {
 
     /// Saves a picture of the screen where `IRONCURTAIN_PICTURES` says, for people to look at.
     pub(crate) fn picture(&self, name: &str) {
+        self.picture_of("root", name);
+    }
+
+    /// The same of one window.
+    pub(crate) fn picture_of(&self, window: &str, name: &str) {
         if let Some(folder) = std::env::var_os("IRONCURTAIN_PICTURES") {
             let file = PathBuf::from(folder).join(format!("{name}.png"));
-            self.read("import", &["-window", "root", file.to_str().expect("a plain path")]);
+            self.read("import", &["-window", window, file.to_str().expect("a plain path")]);
         }
     }
 }

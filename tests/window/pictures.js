@@ -1,19 +1,23 @@
-// Pictures of every page, for people to look at: `node tests/window/pictures.js FOLDER`.
+// Pictures of every page, for people to look at: `node tests/window/pictures.js FOLDER`; with `--guide` before it, those of
+// the documentation.
 
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Browser } from "./browser.js";
 
 export const PAGES = ["home", "sessions", "granted", "rules", "servers", "clients", "activity", "settings"];
-const folder = process.argv[2];
+const forGuide = process.argv[2] === "--guide";
+const folder = process.argv[forGuide ? 3 : 2];
+const LOOKS = [["", { width: 1280, height: 800 }], ["-200", { width: 640, height: 800 }]];
+const looks = forGuide ? [["", { width: 1000, height: 700 }]] : LOOKS;
 if (folder) {
   await mkdir(folder, { recursive: true });
-  for (const [name, size] of [["", { width: 1280, height: 800 }], ["-200", { width: 640, height: 800 }]]) {
+  for (const [name, size] of looks) {
     const browser = await Browser.open(size);
-    for (const theme of ["light", "dark"]) {
+    for (const theme of forGuide ? ["light"] : ["light", "dark"]) {
       for (const page of PAGES) {
         await browser.go(page, { theme });
-        await writeFile(join(folder, `${page}-${theme}${name}.png`), await browser.picture());
+        await writeFile(join(folder, forGuide ? `${page}.png` : `${page}-${theme}${name}.png`), await browser.picture());
       }
     }
     await browser.close();

@@ -16,6 +16,8 @@ usage: cargo xtask TASK
                             --write     put the tables into docs/benchmarks.md
                             --with-srt  also beside srt, which is installed from npm into target
                             --smoke     compute every row once, in a debug build: do all of them work?
+                            --desktop   the app instead: its window, its dialog, wake-ups and memory
+  pictures                draw the pictures of the documentation anew, from the app
   fuzz [TARGET] [--seconds N]
                           feed foreign bytes to the parsers and the judge, each target for N seconds (60);
                             needs a nightly compiler, and installs cargo-fuzz
@@ -32,6 +34,8 @@ pub(crate) enum Task {
     Release,
     Test(Scope),
     Bench(Measuring),
+    BenchDesktop,
+    Pictures,
     Fuzz { target: Option<String>, seconds: u32 },
     Check(Scope),
 }
@@ -66,9 +70,13 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Resul
         None | Some("help" | "--help" | "-h") => Ok(Task::Help),
         Some("run") => Ok(Task::Run { arguments: passed_on() }),
         Some("demo") => Ok(Task::Demo { arguments: passed_on() }),
+        Some("pictures") => flags([], &rest).map(|[]| Task::Pictures),
         Some("release") => flags([], &rest).map(|[]| Task::Release),
         Some("test") => Ok(Task::Test(scope(&rest)?)),
         Some("bench") => {
+            if rest == ["--desktop"] {
+                return Ok(Task::BenchDesktop);
+            }
             let [write, with_srt, smoke] = flags(["--write", "--with-srt", "--smoke"], &rest)?;
             if write && smoke {
                 bail!("what `--smoke` computes is nothing to `--write`\n\n{HELP}");
@@ -131,6 +139,8 @@ mod tests {
         assert_eq!(task("bench --with-srt --write"), Some(Task::Bench(both)));
         let smoke = Measuring { smoke: true, ..Measuring::default() };
         assert_eq!(task("bench --smoke"), Some(Task::Bench(smoke)));
+        assert_eq!(task("bench --desktop"), Some(Task::BenchDesktop));
+        assert_eq!(task("pictures"), Some(Task::Pictures));
         assert_eq!(task("fuzz"), Some(Task::Fuzz { target: None, seconds: 60 }));
         let one = Task::Fuzz { target: Some("paths".into()), seconds: 600 };
         assert_eq!(task("fuzz paths --seconds 600"), Some(one));
@@ -145,6 +155,7 @@ mod tests {
         assert_eq!(task("test --quick"), None);
         assert_eq!(task("check --write"), None);
         assert_eq!(task("bench --smoke --write"), None);
+        assert_eq!(task("bench --desktop --write"), None);
         assert_eq!(task("fuzz --seconds"), None);
         assert_eq!(task("fuzz --seconds 0"), None);
         assert_eq!(task("fuzz paths judge"), None);

@@ -8,6 +8,7 @@ mod arguments;
 mod bench;
 mod cargo;
 mod check;
+mod desktop;
 mod fuzz;
 mod machine;
 mod page;
@@ -30,6 +31,8 @@ fn main() -> ExitCode {
         Ok(Task::Release) => programs::release(),
         Ok(Task::Test(scope)) => suite::run(scope),
         Ok(Task::Bench(measuring)) => bench::run(measuring),
+        Ok(Task::BenchDesktop) => desktop::measure(),
+        Ok(Task::Pictures) => desktop::pictures(),
         Ok(Task::Fuzz { target, seconds }) => fuzz::run(target.as_deref(), seconds),
         Ok(Task::Check(scope)) => check::run(scope),
         Err(problem) => Err(problem),

@@ -4,7 +4,9 @@
 //! - A command that a person is told to type is one that we have: `cargo xtask` is read here, `ironcurtain` by its own tests.
 //! - A file or folder of the checkout that is named in backticks exists.
 //! - Measured figures stand in `docs/benchmarks.md` alone.
+//! - Each picture is shown by a page, and all of them are small. Each page of `docs` is in the book.
 
+use crate::desktop::{MOST_BYTES, PICTURES};
 use crate::{arguments, parts, process};
 use anyhow::{Context, bail};
 use std::collections::BTreeSet;
@@ -19,6 +21,9 @@ const METRICS: &str = "src-tauri/crates/daemon/src/metrics.rs";
 
 /// The page that tells of what is no more.
 const HISTORY: &str = "CHANGELOG.md";
+
+/// The pages of the book, in order.
+const BOOK: &str = "docs/SUMMARY.md";
 
 /// The page that is for newcomers, and the lines it may have.
 const SHORT: (&str, usize) = ("README.md", 150);
@@ -40,6 +45,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     names.extend(metrics.split('"').map(str::to_owned));
     let all = list("*")?;
     let mut problems = Vec::new();
+    let mut pages = String::new();
     for page in list("*.md")?.lines() {
         let Ok(text) = std::fs::read_to_string(root.join(page)) else { continue };
         let mut found = links(&root, page, &text);
@@ -51,15 +57,38 @@ pub(crate) fn check() -> anyhow::Result<()> {
         if page != FIGURES {
             found.extend(figures(&text));
         }
+        pages.push_str(&text);
         if page == SHORT.0 && text.lines().count() > SHORT.1 {
             found.push(format!("it has more than {} lines", SHORT.1));
         }
         problems.extend(found.into_iter().map(|problem| format!("{page}: {problem}")));
     }
+    let book = std::fs::read_to_string(root.join(BOOK)).with_context(|| format!("{BOOK} cannot be read"))?;
+    problems.extend(left_out(&all, &pages, &book));
+    let pictures =
+        std::fs::read_dir(root.join(PICTURES))?.filter_map(|picture| picture.ok()?.metadata().ok());
+    if pictures.map(|picture| picture.len()).sum::<u64>() > MOST_BYTES {
+        problems.push(format!("{PICTURES} has more than {MOST_BYTES} bytes"));
+    }
     if !problems.is_empty() {
         bail!("{}", problems.join("\n"));
     }
     Ok(())
+}
+
+/// The pictures that no page shows, and the pages of `docs` that the book has not.
+fn left_out(all: &str, pages: &str, book: &str) -> Vec<String> {
+    let pictures = all.lines().filter(|file| file.starts_with(PICTURES)).filter(|file| {
+        let name = file.rsplit('/').next().unwrap_or(file);
+        !pages.contains(&format!("pictures/{name})"))
+    });
+    let unread = all.lines().filter(|file| {
+        file.strip_prefix("docs/").is_some_and(|page| {
+            page.ends_with(".md") && *file != BOOK && !book.contains(&format!("({page})"))
+        })
+    });
+    let unseen = pictures.map(|file| format!("no page shows `{file}`"));
+    unseen.chain(unread.map(|file| format!("`{file}` is not in {BOOK}"))).collect()
 }
 
 /// The name of the function that this line begins.
@@ -202,6 +231,14 @@ mod tests {
     fn a_task_is_one_that_we_have() {
         assert_eq!(commands("$ cargo xtask test --fast   # all\n`cargo xtask run`, `cargo build`"), NONE);
         assert_eq!(commands("$ cargo xtask tset\n"), ["`cargo xtask tset` is no task"]);
+    }
+
+    #[test]
+    fn a_picture_is_shown_and_a_page_is_in_the_book() {
+        let all = "docs/SUMMARY.md\ndocs/guide/a.md\ndocs/pictures/x.png\nREADME.md\n";
+        assert_eq!(left_out(all, "![x](../pictures/x.png)", "- [A](guide/a.md)"), NONE);
+        let problems = ["no page shows `docs/pictures/x.png`", "`docs/guide/a.md` is not in docs/SUMMARY.md"];
+        assert_eq!(left_out(all, "", ""), problems);
     }
 
     #[test]

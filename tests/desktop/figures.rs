@@ -1,0 +1,266 @@
+//! How quick and how quiet the app is: the rows of `cargo xtask bench --desktop`.
+//!
+//! - A figure is no test: that each can be computed is, in a short form. What does not hang on the machine's speed is: nothing of
+//!   the page is left once its window is closed.
+//! - `IRONCURTAIN_FIGURES` has them measured for as long as it takes, and printed; `IRONCURTAIN_APP` says of which app.
+
+use crate::app::{App, agent, app_program, begin_reading};
+use crate::screen::{BOUND, Screen, helper_path, until};
+use crate::stand::DIALOG;
+use crate::tray;
+use ironcurtain_testkit::client::AgentClient;
+use serde_json::json;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Title of the window.
+const WINDOW: &str = "^IronCurtain$";
+/// Calls a second of an agent at work.
+const CALLS: u32 = 10;
+/// Ticks a second in which the kernel counts the time of processes.
+const TICKS: f64 = 100.0;
+
+/// One row of the table.
+struct Figure {
+    what: &'static str,
+    value: f64,
+    unit: &'static str,
+    goal: f64,
+}
+
+#[test]
+fn every_figure_of_the_desktop_can_be_computed() {
+    let whole = std::env::var_os("IRONCURTAIN_FIGURES").is_some();
+    let look = Duration::from_secs(if whole { 10 } else { 1 });
+    let mut figures = vec![painted(if whole { 5 } else { 1 })];
+    figures.extend(of_one_life(look, if whole { 4 } else { 1 }));
+    assert_eq!(figures.len(), 8);
+    assert!(figures.iter().all(|figure| figure.value.is_finite() && figure.value >= 0.0));
+    println!("| | measured | goal |\n|---|---|---|");
+    for Figure { what, value, unit, goal } in &figures {
+        println!("| {what} | {value:.1} {unit} | at most {goal} {unit} |");
+    }
+}
+
+/// From the start of the app to the text in its window, the middle of some starts.
+fn painted(starts: usize) -> Figure {
+    let mut screen = Screen::start();
+    let helper = helper_path("painted.py");
+    let mut arguments = vec![helper.to_str().expect("a plain path").to_owned()];
+    arguments.push(app_program().to_str().expect("a plain path").to_owned());
+    if screen.read("id", &["-u"]) == "0" {
+        arguments.push("--allow-root".to_owned());
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let times = (0..starts).map(|_| {
+        let (mut ends, mut out) = screen.spoken_to("/usr/bin/python3", &arguments);
+        let mut line = String::new();
+        out.read_line(&mut line).expect("a readable line");
+        ends.write_all(b"end\n").expect("a listening helper");
+        let ended = out.read_line(&mut String::new());
+        ended.expect("its end");
+        line.trim().parse().expect("the milliseconds")
+    });
+    Figure {
+        what: "start to the window with its text",
+        value: middle(times.collect()),
+        unit: "ms",
+        goal: 600.0,
+    }
+}
+
+/// The others, one after the other in the life of one app.
+fn of_one_life(look: Duration, questions: usize) -> Vec<Figure> {
+    let screen = tray::with_panel();
+    let app = App::start(&screen, &["--background"]);
+    tray::menu(&screen, "Protecting, no agent connected");
+    let pid = app.id();
+    settle(pid);
+    let before = memory(pid);
+    screen.helper("tray.py", &["press", "Open IronCurtain"]);
+    let window = screen.window(WINDOW);
+    crate::window::says(&screen, "Nothing is protected yet");
+    settle(pid);
+    let idle = wakeups(&family(pid), look);
+    let mut agent = agent(&screen);
+    crate::window::says(&screen, "1 session connected.");
+    let work = busy(pid, &mut agent, look);
+    screen.activate(&window);
+    screen.key("alt+F4");
+    until("the end of the page's processes", || {
+        let left = family(pid).into_iter().filter(|one| name(*one).starts_with("WebKit")).count();
+        (left == 0).then_some(())
+    });
+    settle(pid);
+    let after = memory(pid);
+    let (dialog, waking) = asked(&screen, pid, &mut agent, look, questions);
+    vec![
+        Figure {
+            what: "wake-ups of the app and of the page, window open, nothing happens",
+            value: idle,
+            unit: "a second",
+            goal: 2.0,
+        },
+        Figure {
+            what: "wake-ups of the app, dialog open, nothing happens",
+            value: waking,
+            unit: "a second",
+            goal: 15.0,
+        },
+        Figure {
+            what: "the page's process, 10 calls a second",
+            value: work,
+            unit: "% of a core",
+            goal: 15.0,
+        },
+        Figure { what: "memory of the app in the background", value: before, unit: "MB", goal: 70.0 },
+        Figure {
+            what: "memory more than that once the window was closed",
+            value: (after - before).max(0.0),
+            unit: "MB",
+            goal: 10.0,
+        },
+        Figure { what: "processes that stay of the page", value: left_of_the_page(pid), unit: "", goal: 0.0 },
+        Figure { what: "call to dialog", value: dialog, unit: "ms", goal: 60.0 },
+    ]
+}
+
+/// The share of a core that the page's process takes while an agent works.
+fn busy(pid: u32, agent: &mut AgentClient, look: Duration) -> f64 {
+    let pages: Vec<u32> = family(pid).into_iter().filter(|one| name(*one).starts_with("WebKitWeb")).collect();
+    let spent = || pages.iter().map(|page| ticks(*page)).sum::<f64>();
+    let (start, before) = (Instant::now(), spent());
+    let mut calls = 0;
+    while start.elapsed() < look {
+        let call = agent.begin_call("list_allowed_directories", json!({}));
+        assert!(agent.answer(call)["result"]["content"].is_array(), "it is allowed");
+        calls += 1;
+        std::thread::sleep(
+            (start + Duration::from_secs(1) / CALLS * calls).saturating_duration_since(Instant::now()),
+        );
+    }
+    (spent() - before) / TICKS / start.elapsed().as_secs_f64() * 100.0
+}
+
+/// From a call to its dialog, the middle of some; and how often the app wakes while one is open.
+fn asked(screen: &Screen, pid: u32, agent: &mut AgentClient, look: Duration, questions: usize) -> (f64, f64) {
+    let windows = windows(screen);
+    let (mut times, mut waking) = (Vec::new(), 0.0);
+    for n in 0..questions {
+        let file = screen.home().join(format!("plan-{n}.txt"));
+        std::fs::write(&file, "ship on Tuesday").expect("the file");
+        while windows.try_recv().is_ok() {}
+        let begin = Instant::now();
+        let call = begin_reading(agent, &file);
+        let shown = windows.recv_timeout(BOUND).expect("a new window");
+        times.push((shown - begin).as_secs_f64() * 1000.0);
+        let dialog = screen.window(DIALOG);
+        if n == 0 {
+            settle(pid);
+            waking = wakeups(&[pid], look);
+        }
+        screen.activate(&dialog);
+        screen.key("Escape");
+        assert_eq!(agent.answer(call)["result"]["isError"], true);
+        until("an empty screen", || {
+            screen.xdotool(&["search", "--onlyvisible", "--name", DIALOG]).is_empty().then_some(())
+        });
+    }
+    (middle(times), waking)
+}
+
+/// The moments at which the window manager shows another set of windows.
+fn windows(screen: &Screen) -> Receiver<Instant> {
+    let spy =
+        screen.command("xprop").args(["-root", "-spy", "_NET_CLIENT_LIST"]).stdout(Stdio::piped()).spawn();
+    let out = spy.expect("xprop is needed").stdout.take().expect("its output");
+    let (tell, told) = channel();
+    let mut lines = BufReader::new(out).lines();
+    // The first is how things are.
+    lines.next();
+    std::thread::spawn(move || {
+        while let Some(Ok(_)) = lines.next() {
+            if tell.send(Instant::now()).is_err() {
+                break;
+            }
+        }
+    });
+    told
+}
+
+/// How often the threads of some processes woke a second.
+fn wakeups(processes: &[u32], look: Duration) -> f64 {
+    let woken = || processes.iter().map(|one| switches(*one)).sum::<f64>();
+    let (start, before) = (Instant::now(), woken());
+    std::thread::sleep(look);
+    (woken() - before) / start.elapsed().as_secs_f64()
+}
+
+/// Waits until a process and its children have little to do any more.
+fn settle(pid: u32) {
+    until("a quiet app", || (wakeups(&family(pid), Duration::from_millis(500)) < 100.0).then_some(()));
+}
+
+fn left_of_the_page(pid: u32) -> f64 {
+    let left = family(pid).into_iter().filter(|one| name(*one).starts_with("WebKit")).count();
+    f64::from(u32::try_from(left).expect("few"))
+}
+
+/// The times that a process's threads were put aside and came back.
+fn switches(pid: u32) -> f64 {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().filter_map(Result::ok);
+    let status = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("status")).ok());
+    status
+        .map(|text| field(&text, "voluntary_ctxt_switches:") + field(&text, "nonvoluntary_ctxt_switches:"))
+        .sum()
+}
+
+/// The memory that a process has to itself, and its share of what it has with others, in MB.
+fn memory(pid: u32) -> f64 {
+    let all = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("its memory");
+    field(&all, "Pss:") / 1024.0
+}
+
+fn ticks(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    fields.iter().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum()
+}
+
+fn name(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
+}
+
+/// A process and all that it started, but for the servers of agents.
+fn family(pid: u32) -> Vec<u32> {
+    let mut all = vec![pid];
+    let mut at = 0;
+    while let Some(parent) = all.get(at) {
+        let children = Path::new("/proc")
+            .join(parent.to_string())
+            .join("task")
+            .join(parent.to_string())
+            .join("children");
+        let text = std::fs::read_to_string(children).unwrap_or_default();
+        all.extend(
+            text.split_whitespace()
+                .filter_map(|pid| pid.parse::<u32>().ok())
+                .filter(|one| name(*one).starts_with("WebKit")),
+        );
+        at += 1;
+    }
+    all
+}
+
+fn field(text: &str, name: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or_default()
+}
+
+fn middle(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().expect("a figure")
+}

@@ -1,0 +1,35 @@
+"""Starts an app and tells after how many milliseconds there was text on the screen; ends it when told to.
+
+painted.py PROGRAM [ARGUMENT...]
+"""
+import subprocess
+import sys
+import time
+
+import gi
+
+gi.require_version("Gdk", "3.0")
+from gi.repository import Gdk  # noqa: E402
+
+# Of the anti-aliased letters of a page there are many shades; of an empty one there are two or three.
+SHADES = 24
+root = Gdk.get_default_root_window()
+
+
+def shades():
+    # The part in which the page's own text begins, right of the list of pages.
+    part = Gdk.pixbuf_get_from_window(root, 420, 120, 420, 320)
+    pixels = part.get_pixels()
+    return len(set(pixels[at : at + 3] for at in range(0, len(pixels), 3)))
+
+
+start = time.monotonic()
+app = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+while shades() < SHADES:
+    if time.monotonic() - start > 30:
+        sys.exit("there is no text on the screen")
+    time.sleep(0.005)
+print((time.monotonic() - start) * 1000, flush=True)
+sys.stdin.readline()
+app.terminate()
+app.wait()
