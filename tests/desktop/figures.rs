@@ -1,4 +1,4 @@
-//! How quick and how quiet the app is: the rows of `cargo xtask bench --desktop`.
+//! The speed and the quiet of the app: the rows of `cargo xtask bench --desktop`.
 //!
 //! - A figure is no test: that each can be computed is, in a short form. What does not hang on the machine's speed is: nothing of
 //!   the page is left once its window is closed.
@@ -191,7 +191,7 @@ fn windows(screen: &Screen) -> Receiver<Instant> {
     told
 }
 
-/// How often the threads of some processes woke a second.
+/// The times that the threads of some processes woke a second.
 fn wakeups(processes: &[u32], look: Duration) -> f64 {
     let woken = || processes.iter().map(|one| switches(*one)).sum::<f64>();
     let (start, before) = (Instant::now(), woken());

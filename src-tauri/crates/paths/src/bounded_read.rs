@@ -95,7 +95,7 @@ fn open_with(path: &Path, more: OFlags) -> io::Result<File> {
     regular(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
-/// What was opened, if it is a regular file.
+/// The file that was opened, if it is a regular one.
 fn regular(file: File) -> io::Result<File> {
     let kind = match FileType::from_raw_mode(fstat(&file)?.st_mode) {
         FileType::RegularFile => return Ok(file),

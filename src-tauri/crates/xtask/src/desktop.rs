@@ -98,7 +98,7 @@ fn tests() -> anyhow::Result<PathBuf> {
     tests.map(|tests| tests.program).context("the display tests were not built")
 }
 
-/// What a program says, which has to succeed.
+/// The words of a program, which has to succeed.
 fn output(program: &mut Command) -> anyhow::Result<String> {
     let output = program.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("`{}` could not be started", process::shown(program)))?;

@@ -36,7 +36,7 @@ pub(super) fn preview(arguments: &Map<String, Value>, compared: Option<&Compared
     Some(said)
 }
 
-/// What the call itself says.
+/// The preview that the call gives by itself.
 fn said(arguments: &Map<String, Value>) -> Option<Previewed> {
     if let Some(content) = arguments.get("content").and_then(Value::as_str) {
         let shown = Preview::Content(first_lines(&[("", content)]));
