@@ -70,12 +70,24 @@ fn named_as_secret(value: &Value) -> String {
 }
 
 fn redact_text(text: &str) -> String {
-    let shown = without_tokens(&without_keys(text));
+    let shown = shown(text);
     if shown.len() > LONGEST {
         let (kept, rest) = shown.split_at(shown.floor_char_boundary(LONGEST));
         return format!("{kept}[cut: {} bytes more] {}", rest.len(), whole(text));
     }
-    if shown == text { shown } else { format!("{shown} {}", whole(text)) }
+    if shown == text { shown.into_owned() } else { format!("{shown} {}", whole(text)) }
+}
+
+/// The text with marks in place of secrets. Most have nothing that a secret begins with.
+fn shown(text: &str) -> Cow<'_, str> {
+    let mut text = Cow::Borrowed(text);
+    if text.contains(KEY_BEGINS) {
+        text = Cow::Owned(without_keys(&text));
+    }
+    if SECRET_PREFIXES.iter().any(|prefix| text.contains(prefix)) {
+        text = Cow::Owned(without_tokens(&text));
+    }
+    text
 }
 
 /// The mark that proves what the whole value was.

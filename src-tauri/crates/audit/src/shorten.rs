@@ -4,6 +4,7 @@
 
 use crate::Entry;
 use serde_json::{Map, Value};
+use std::io::{self, Write};
 
 /// The longest text, in bytes: a sentence, a reason, a name.
 const LONGEST_TEXT: usize = 2048;
@@ -107,8 +108,23 @@ fn cut_arguments(arguments: &mut Map<String, Value>) {
 
 /// The number of bytes it has as JSON.
 fn length(value: &impl serde::Serialize) -> usize {
+    let mut counted = Counted(0);
     // What cannot be written is cut.
-    serde_json::to_string(value).map_or(usize::MAX / 4, |text| text.len())
+    serde_json::to_writer(&mut counted, value).map_or(usize::MAX / 4, |()| counted.0)
+}
+
+/// Bytes that are only counted.
+struct Counted(usize);
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

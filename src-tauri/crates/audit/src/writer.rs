@@ -16,6 +16,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// The room in bytes that is kept for what is written next.
+const KEPT_ROOM: usize = 64 * 1024;
+
 /// The one writer of a log.
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -34,6 +37,8 @@ pub(super) struct Writer {
     policy: Option<String>,
     /// There may be half a line after `length`.
     torn: bool,
+    /// Room for what is written next.
+    room: String,
     /// Files that were closed and may not be on the disk yet.
     closed: Vec<File>,
 }
@@ -77,6 +82,7 @@ impl Writer {
             at: read.at,
             policy: None,
             torn: false,
+            room: String::new(),
             closed: Vec::new(),
             keeping,
         };
@@ -117,7 +123,8 @@ impl Writer {
             self.rotate().map_err(failed)?;
         }
         let first = self.at.entries + 1;
-        let (mut at, mut policy, mut text) = (self.at.clone(), self.policy.clone(), String::new());
+        let (mut at, mut policy) = (self.at.clone(), self.policy.clone());
+        let mut text = std::mem::take(&mut self.room);
         for entry in entries {
             let begin = text.len();
             let prev = (at == self.begin).then_some(at.head.as_str());
@@ -131,6 +138,9 @@ impl Writer {
         }
         self.length += text.len() as u64;
         (self.at, self.policy) = (at, policy);
+        text.clear();
+        text.shrink_to(KEPT_ROOM);
+        self.room = text;
         Ok(first)
     }
 

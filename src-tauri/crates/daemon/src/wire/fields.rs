@@ -34,8 +34,12 @@ impl Fields {
     pub fn without_twins(&self, names: &[&str]) -> Result<(), AmbiguousField> {
         // The two letters beside those of ASCII that are lower-case forms of letters of ASCII to such readers.
         let folded = |name: &str| name.replace('\u{17f}', "s").replace('\u{212a}', "k").to_ascii_lowercase();
+        let is_alike = |field: &str, name: &str| match field.is_ascii() {
+            true => field.eq_ignore_ascii_case(name),
+            false => folded(field) == name,
+        };
         let twin = self.0.iter().find_map(|(field, _)| {
-            let name = names.iter().find(|name| field != *name && folded(field) == **name)?;
+            let name = names.iter().find(|name| field != *name && is_alike(field, name))?;
             Some(AmbiguousField { field: field.clone(), name: (*name).to_owned() })
         });
         twin.map_or(Ok(()), Err)

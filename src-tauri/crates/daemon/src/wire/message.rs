@@ -5,19 +5,20 @@ use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
+use std::sync::Arc;
 
 /// The longest id either side may give a request, as it is written: 1 KiB.
 const LONGEST_ID: usize = 1024;
 
 /// A request id as it was written: a number or a string, of at most 1 KiB. Equal text is an equal id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Id(String);
+pub struct Id(Arc<str>);
 
 impl Id {
     /// The id of this text.
     #[must_use]
     pub fn text(text: &str) -> Self {
-        Self(serde_json::Value::from(text).to_string())
+        Self(serde_json::Value::from(text).to_string().into())
     }
 
     /// The JSON text.
@@ -36,13 +37,13 @@ impl TryFrom<&RawValue> for Id {
             return Err(MessageError::LongId(text.len()));
         }
         let number = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
-        if number || text.starts_with('"') { Ok(Self(text.to_owned())) } else { Err(MessageError::BadId) }
+        if number || text.starts_with('"') { Ok(Self(text.into())) } else { Err(MessageError::BadId) }
     }
 }
 
 impl From<u64> for Id {
     fn from(number: u64) -> Self {
-        Self(number.to_string())
+        Self(number.to_string().into())
     }
 }
 

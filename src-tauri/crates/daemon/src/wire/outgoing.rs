@@ -90,6 +90,16 @@ impl Outgoing {
         self.parts().into_iter().flatten().copied()
     }
 
+    /// The first bytes, so many where there are so many.
+    #[must_use]
+    pub fn begin(&self, most: usize) -> Vec<u8> {
+        let mut begin = Vec::with_capacity(most.min(self.length()));
+        for part in self.parts() {
+            begin.extend_from_slice(part.get(..most - begin.len()).unwrap_or(part));
+        }
+        begin
+    }
+
     fn parts(&self) -> [&[u8]; 3] {
         let body = self.body.as_ref().map_or("", |body| body.get()).as_bytes();
         [&self.head, body.get(self.skipped..).unwrap_or_default(), self.tail]
