@@ -36,6 +36,7 @@ mod metrics;
 mod modern;
 mod network;
 mod passing;
+mod pieces;
 mod place;
 mod protected;
 mod question;

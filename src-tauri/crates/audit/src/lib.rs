@@ -37,6 +37,7 @@ pub use error::AuditError;
 pub use files::{FileChange, FileDecision, FileFinding};
 pub use keeping::Keeping;
 pub use log::Audit;
+pub use pending::Pending;
 pub use read::{Found, all, newest};
 pub use redaction::{is_marked, redacted};
 pub use search::{Filter, search};

@@ -1,7 +1,8 @@
 //! The handle of a log that is written to.
 //!
-//! - Whoever has an entry writes all that wait, unless somebody else is just doing so: then that one does. An entry that
-//!   waits alone is written by its own task, with no other to wake; many that wait together are one write.
+//! - Whoever has an entry that must be on record writes all that wait, unless somebody else is just doing so: then that one does.
+//!   An entry that waits alone is written by its own task, with no other to wake; many that wait together are one write.
+//!   What is noted after it happened goes with the next write, or with one of its own as soon as all who could go on have.
 //! - Before each write the log is looked at: one that was removed, replaced or cut while it was written is not gone on with.
 //! - The lock is held for the write alone, and never while something is awaited. Nothing that takes the time of a disk
 //!   is done under it.
@@ -39,6 +40,8 @@ pub struct Audit(Arc<Shared>);
 struct Shared {
     waiting: Mutex<Vec<(Pending, Done)>>,
     owned: Mutex<Owned>,
+    /// Something was noted that nobody may have written.
+    noted: Arc<Notify>,
     /// Something was written that may not be on the disk.
     unsynced: Arc<Notify>,
     /// Something is on the disk that may not be in the index for searching.
@@ -77,15 +80,17 @@ impl Audit {
         trouble: impl FnMut(Option<String>) + Send + 'static,
     ) -> Result<Self, AuditError> {
         let writer = Writer::open(keeping)?;
-        let [unsynced, grown] = [(); 2].map(|()| Arc::new(Notify::new()));
+        let [noted, unsynced, grown] = [(); 3].map(|()| Arc::new(Notify::new()));
         let owned = Owned { writer, trouble: Box::new(trouble), clean: true };
         let shared = Arc::new(Shared {
             waiting: Mutex::default(),
             owned: Mutex::new(owned),
+            noted: noted.clone(),
             unsynced: unsynced.clone(),
             grown: grown.clone(),
         });
         let weak = Arc::downgrade(&shared);
+        tokio::spawn(write_noted(weak.clone(), noted));
         tokio::spawn(flush(weak.clone(), unsynced));
         tokio::spawn(index(weak.clone(), grown));
         tokio::spawn(remove_old(weak));
@@ -97,19 +102,28 @@ impl Audit {
     /// # Errors
     /// [`AuditError`]: it is not on record, and what it speaks of must not happen.
     pub async fn record(&self, entry: Entry) -> Result<u64, AuditError> {
-        let (done, written) = oneshot::channel();
-        let pending = Pending::of(entry)?;
-        self.0.take(pending, Some(done));
-        written.await.map_err(|_| AuditError::Ended)?
+        self.record_all(vec![Pending::of(entry)?]).await
     }
 
-    /// Puts an entry on record about what has happened already, and waits for nobody: one that cannot be written is told as
-    /// trouble with the log.
+    /// Puts entries on record in one write, all or none; the sequence number of the first one comes when they are written.
+    ///
+    /// # Errors
+    /// As [`Audit::record`].
+    pub async fn record_all(&self, entries: Vec<Pending>) -> Result<u64, AuditError> {
+        let later = entries.len().saturating_sub(1) as u64;
+        let (done, written) = oneshot::channel();
+        self.0.take(entries, done);
+        written.await.map_err(|_| AuditError::Ended)?.map(|last| last - later)
+    }
+
+    /// Puts an entry on record about what has happened already, soon, and waits for nobody: one that cannot be written is told
+    /// as trouble with the log.
     ///
     /// # Errors
     /// [`AuditError`], when it is no entry.
     pub fn note(&self, entry: Entry) -> Result<(), AuditError> {
-        self.0.take(Pending::of(entry)?, None);
+        lock(&self.0.waiting).push((Pending::of(entry)?, None));
+        self.0.noted.notify_one();
         Ok(())
     }
 
@@ -139,15 +153,23 @@ impl Audit {
 }
 
 impl Shared {
-    /// Does something with the writer, and then what others left to whoever had it: no entry waits for the next one.
+    /// Does something with the writer when all that waits is written, and then what others left to whoever had it.
     fn with_owned<T>(&self, with: impl FnOnce(&mut Owned) -> T) -> T {
+        self.write_waiting();
         let done = with(&mut lock(&self.owned));
         self.write_waiting();
         done
     }
 
-    fn take(&self, pending: Pending, done: Done) {
-        lock(&self.waiting).push((pending, done));
+    /// Takes entries of which the last one is answered for all.
+    fn take(&self, mut entries: Vec<Pending>, done: oneshot::Sender<Result<u64, AuditError>>) {
+        let persons = entries.iter().any(|entry| entry.persons);
+        let Some(mut last) = entries.pop() else { return };
+        last.persons = persons;
+        let mut waiting = lock(&self.waiting);
+        waiting.extend(entries.into_iter().map(|entry| (entry, None)));
+        waiting.push((last, Some(done)));
+        drop(waiting);
         self.write_waiting();
     }
 
@@ -220,10 +242,12 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        self.write_waiting();
         if !lock(&self.owned).clean {
             self.sync();
         }
         // Who waits for more learns that nothing comes.
+        self.noted.notify_one();
         self.unsynced.notify_one();
         self.grown.notify_one();
     }
@@ -232,6 +256,17 @@ impl Drop for Shared {
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+/// Writes what was noted, together as it was noted, where no entry that comes after has taken it along.
+async fn write_noted(log: Weak<Shared>, noted: Arc<Notify>) {
+    loop {
+        noted.notified().await;
+        // Others who are about to note or record something go first, and their entries with it.
+        tokio::task::yield_now().await;
+        let Some(log) = log.upgrade() else { return };
+        log.write_waiting();
     }
 }
 

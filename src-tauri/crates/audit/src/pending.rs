@@ -3,11 +3,14 @@
 use crate::{AuditError, DecidedBy, Entry, Event};
 use std::fmt::Write as _;
 
+/// The room that most entries need, in bytes.
+const USUAL: usize = 768;
+
 /// An entry that is not in the log yet.
 #[derive(Debug)]
-pub(super) struct Pending {
-    /// Its fields, from `event` on, without the closing brace.
-    fields: String,
+pub struct Pending {
+    /// Its fields, from `event` on, as an object.
+    object: String,
     /// The policy of a decision, which is not among the fields.
     policy: Option<String>,
     /// A person decided it.
@@ -19,17 +22,22 @@ impl Pending {
     ///
     /// # Errors
     /// [`AuditError::Write`], when it is no JSON.
-    pub(super) fn of(mut entry: Entry) -> Result<Self, AuditError> {
+    pub fn of(mut entry: Entry) -> Result<Self, AuditError> {
         entry.shorten();
         entry.fold();
         (entry.seq, entry.timestamp, entry.prev) = (0, 0, None);
         let policy = matches!(entry.event, Event::Decision | Event::Question)
             .then(|| entry.policy_hash.take())
             .flatten();
-        let text = serde_json::to_string(&entry).map_err(|e| AuditError::Write(e.to_string()))?;
-        let fields = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
-        let fields = fields.ok_or_else(|| AuditError::Write("it is no object".to_owned()))?.to_owned();
-        Ok(Self { fields, policy, persons: entry.event.is_a_persons() })
+        let mut object = Vec::with_capacity(USUAL);
+        serde_json::to_writer(&mut object, &entry).map_err(|e| AuditError::Write(e.to_string()))?;
+        let object = String::from_utf8(object).map_err(|e| AuditError::Write(e.to_string()))?;
+        Ok(Self { object, policy, persons: entry.event.is_a_persons() })
+    }
+
+    /// The fields without the braces around them.
+    fn fields(&self) -> &str {
+        self.object.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or_default()
     }
 
     /// Writes the line up to its hash. The policy is named where it is not the one of the decision before.
@@ -41,7 +49,7 @@ impl Pending {
         policy: &mut Option<String>,
     ) {
         // Writing to a string cannot fail; hashes have nothing to escape.
-        let _ = write!(line, "{{\"seq\":{seq},\"timestamp\":{timestamp},{}", self.fields);
+        let _ = write!(line, "{{\"seq\":{seq},\"timestamp\":{timestamp},{}", self.fields());
         if self.policy.is_some() && self.policy != *policy {
             policy.clone_from(&self.policy);
             let _ = write!(line, ",\"policyHash\":\"{}\"", policy.as_deref().unwrap_or_default());

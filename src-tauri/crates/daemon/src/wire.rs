@@ -20,7 +20,7 @@ pub use era::{LEGACY_REVISIONS, MODERN_REVISION, error_code, meta_key, rewrite_p
 pub use fields::{AmbiguousField, Fields};
 pub use inlet::{HandedLine, Inlet, Listening};
 pub use known_programs::{Era, KnownEras, KnownInstructions};
-pub use lines::{Line, Lines, MAX_LINE_BYTES};
+pub use lines::{Line, Lines, MAX_LINE_BYTES, MOST_TOGETHER};
 pub(crate) use memory::MEDIUM;
 pub use memory::{Allowance, Memory, NoRoom, Share};
 pub use message::{
@@ -28,6 +28,6 @@ pub use message::{
     response_line, response_parts, result_line,
 };
 pub use notifications::{client_may_tell, server_may_tell};
-pub use outbox::{Outbox, Outlet, Translator};
+pub use outbox::{Gathered, Outbox, Outlet, Translator};
 pub use outgoing::{Held, Outgoing};
 pub use overlong::id_in;

@@ -352,11 +352,40 @@ async fn the_index_for_searching_follows_when_little_is_written() {
 }
 
 #[tokio::test]
-async fn what_is_noted_is_on_record_before_what_comes_after_it() {
+async fn entries_that_are_recorded_together_have_numbers_in_a_row_and_fail_together() {
     let dir = tempfile::tempdir().unwrap();
     let audit = Audit::open(dir.path(), |_| ()).unwrap();
-    audit.note(Entry::new(Event::Session, "noted")).unwrap();
-    let written = std::fs::read_to_string(dir.path().join(LOG_NAME)).unwrap();
-    assert!(written.contains("noted"), "it waits for nobody");
-    assert_eq!(audit.record(Entry::new(Event::Session, "recorded")).await, Ok(2));
+    audit.record(Entry::new(Event::Session, "before")).await.unwrap();
+    let entry = |n| Pending::of(Entry::new(Event::Decision, format!("{n}"))).unwrap();
+    let entries = || (0..3).map(entry).collect();
+    assert_eq!(audit.record_all(entries()).await, Ok(2));
+    assert_eq!(audit.record(Entry::new(Event::Session, "after")).await, Ok(5));
+    let log = std::fs::read_to_string(dir.path().join(LOG_NAME)).unwrap();
+    let summaries: Vec<&str> =
+        log.lines().filter_map(|line| line.split("\"summary\":\"").nth(1)?.split('"').next()).collect();
+    assert_eq!(summaries, ["before", "0", "1", "2", "after"]);
+    lock(&audit.0.owned).writer.fails();
+    assert!(audit.record_all(entries()).await.is_err());
+}
+
+#[tokio::test]
+async fn what_is_noted_is_written_soon_by_itself_and_at_once_with_what_must_be_on_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let audit = Audit::open(dir.path(), |_| ()).unwrap();
+    let lines = || std::fs::read_to_string(dir.path().join(LOG_NAME)).unwrap().lines().count();
+    audit.note(Entry::new(Event::Outcome, "one")).unwrap();
+    audit.note(Entry::new(Event::Outcome, "two")).unwrap();
+    assert_eq!(audit.record(Entry::new(Event::Decision, "three")).await, Ok(3));
+    audit.note(Entry::new(Event::Outcome, "four")).unwrap();
+    let end = std::time::Instant::now() + Duration::from_secs(10);
+    while lines() < 4 {
+        assert!(std::time::Instant::now() < end);
+        tokio::task::yield_now().await;
+    }
+    // Whoever looks at where the log stands sees all of it, and so does the next who opens it.
+    audit.note(Entry::new(Event::Outcome, "five")).unwrap();
+    assert_eq!(audit.standing().0.entries, 5);
+    audit.note(Entry::new(Event::Outcome, "six")).unwrap();
+    drop(audit);
+    assert_eq!(check(dir.path()).unwrap().entries, 6);
 }

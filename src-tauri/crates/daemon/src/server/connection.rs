@@ -20,7 +20,7 @@ use super::down::{NoAnswer, ServerExit};
 use super::roots::ServerView;
 use crate::consent::visible;
 use crate::session_log::SessionLog;
-use crate::wire::{Allowance, Id, Input, Outbox, Outgoing, Output, Response, Share};
+use crate::wire::{Allowance, Gathered, Id, Input, Outbox, Outgoing, Output, Response, Share};
 use crate::wire::{notification_line, request_parts, response_parts};
 use asked::Asked;
 pub(super) use asked::Then;
@@ -180,6 +180,12 @@ impl ServerConnection {
         let then: Then = Box::new(move |answered, _| drop(answer.send(answered)));
         self.send_request(method, params, None, then);
         PendingRequest::new(answered).answer().await
+    }
+
+    /// Until this is dropped, what is sent waits: then all of it is written at once. Nothing may be waited for meanwhile.
+    #[must_use]
+    pub fn gather(&self) -> Gathered {
+        self.to_server.gather()
     }
 
     /// Sends a notification of the client. A server without a handshake takes none of them.

@@ -1,11 +1,10 @@
 //! A tool call: judged, perhaps asked about, put on record, forwarded.
 //!
-//! - INVARIANT: a call is forwarded by [`forward`] alone, which takes the judge's permit and writes the decision to the
-//!   audit log first; if that fails the call does not happen.
 //! - After a person's answer the call is resolved and judged again: a change in between is a new question, and so is that
 //!   another kind of thing stands at one of its paths.
 
 mod asking;
+mod forwarding;
 mod record;
 mod resources;
 mod showing;
@@ -13,22 +12,22 @@ mod showing;
 use super::authorize::{Authorization, Judged};
 use super::in_flight::Ticket;
 use super::passing::Rejection;
-use super::refusal::CallRefusal;
 use super::tool_call::ToolCall;
 use super::{Session, blocked, tasks};
-use crate::consent::{NotApproved, Stop};
 use crate::server::{MemoryShare, ServerAnswer, ServerConnection};
 use crate::wire::Response;
 use asking::{Escalated, ask};
-use ironcurtain_audit::{CallResult, Entry, Event, PolicyDecision};
-use ironcurtain_policy::{RuleReason, Verdict};
-use record::{allowed_by, millis};
+pub(super) use forwarding::Together;
+use forwarding::{forward, forward_alone};
+use futures_util::FutureExt;
+use ironcurtain_audit::{CallResult, Entry};
+use ironcurtain_policy::Verdict;
+use record::millis;
 use resources::CallResources;
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
 use showing::proceed;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -40,12 +39,14 @@ struct Call {
     budget: MemoryShare,
 }
 
-/// Takes one `tools/call`. Only what must wait is left to a task of its own, so calls are forwarded in their order.
+/// Takes one `tools/call`. One that can be forwarded at once goes with those that came together with it. Only what must wait is
+/// left to a task of its own, when those before it are forwarded, so that calls are forwarded in their order.
 pub(super) async fn handle_tool_call(
     session: &Arc<Session>,
     ticket: Ticket,
     params: Option<&RawValue>,
     budget: MemoryShare,
+    together: &mut Together,
 ) {
     let tool = match ToolCall::read(params) {
         Ok(tool) => tool,
@@ -59,47 +60,28 @@ pub(super) async fn handle_tool_call(
     if session.is_paused() {
         return session.deny_paused(&call).await;
     }
-    let Judged { verdict, inspected, by } = session.judge(&call.tool, &[]).await;
+    let Judged { verdict, inspected, by } = judged(session, &call.tool, together).await;
     match verdict {
         Verdict::Allow(permit) => {
             let authorization = session.authorize(permit, inspected, &by, Vec::new());
-            forward_or_queue(session, call, authorization).await;
+            let at_once = |_: &ServerConnection| session.shows(&authorization) && session.nobody_in_line();
+            if let Some(connection) = session.server.ready_now().filter(at_once) {
+                return together.add(session, call, authorization, connection);
+            }
+            together.forward(session).await;
+            let (turn, next) = session.stand_in_line();
+            spawn(session, call, |s, c| wait_in_line(s, c, authorization, turn, next));
         }
         Verdict::Escalate(escalation) => {
+            together.forward(session).await;
             let escalated = Escalated { escalation, inspected, snapshot: by.snapshot };
             spawn(session, call, |s, c| ask(s, c, escalated));
         }
-        Verdict::Deny(denial) => session.deny(&call, &inspected, denial, &by.snapshot).await,
-    }
-}
-
-/// Forwards at once where the server sees what the call needs and nobody waits; else the call stands in line.
-async fn forward_or_queue(session: &Arc<Session>, call: Call, authorization: Authorization) {
-    let at_once = |_: &ServerConnection| session.shows(&authorization) && session.nobody_in_line();
-    let Some(connection) = session.server.ready_now().filter(at_once) else {
-        let (turn, next) = session.stand_in_line();
-        return spawn(session, call, |s, c| wait_in_line(s, c, authorization, turn, next));
-    };
-    match forward_alone(session, &call, &authorization, &connection).await {
-        Ok(()) => session.services.metrics.forwarded(call.began.elapsed()),
-        Err(refusal) => session.refuse(&call, &refusal),
-    }
-}
-
-/// Forwards a call that has nothing open for itself alone, so that whoever reads the answer passes it on.
-async fn forward_alone(
-    session: &Arc<Session>,
-    call: &Call,
-    authorization: &Authorization,
-    connection: &ServerConnection,
-) -> Result<(), CallRefusal> {
-    let (waiting, ticket, began) = (Arc::downgrade(session), call.ticket.clone(), call.began);
-    let then = move |decision, answer: ServerAnswer, held| {
-        if let Some(session) = waiting.upgrade() {
-            session.answered(&ticket, Decided { decision, began }, answer, held);
+        Verdict::Deny(denial) => {
+            together.forward(session).await;
+            session.deny(&call, &inspected, denial, &by.snapshot).await;
         }
-    };
-    forward(session, call, authorization, connection, then).await
+    }
 }
 
 /// The entry of a call's decision, and when the call began.
@@ -107,6 +89,16 @@ async fn forward_alone(
 struct Decided {
     decision: u64,
     began: Instant,
+}
+
+/// Judges a call. Where git must be asked for that, no other call waits for it.
+async fn judged(session: &Arc<Session>, tool: &ToolCall, together: &mut Together) -> Judged {
+    let mut judging = std::pin::pin!(session.judge(tool, &[]));
+    if let Some(judged) = judging.as_mut().now_or_never() {
+        return judged;
+    }
+    together.forward(session).await;
+    judging.await
 }
 
 async fn wait_in_line(
@@ -130,40 +122,6 @@ fn spawn<F: Future<Output = ()> + Send + 'static>(
 ) {
     let ticket = call.ticket.clone();
     session.track(&ticket, wait(session.clone(), call));
-}
-
-/// Writes the decision and sends the call; the answer goes to `then`, with the entry of the decision.
-async fn forward(
-    session: &Session,
-    call: &Call,
-    authorization: &Authorization,
-    connection: &ServerConnection,
-    then: impl FnOnce(u64, ServerAnswer, MemoryShare) + Send + 'static,
-) -> Result<(), CallRefusal> {
-    let permit = &authorization.permit;
-    let params = call.tool.forwarded(permit.call())?;
-    let mut entry = session.about(call, &authorization.inspected, Event::Decision, "");
-    let RuleReason { rule, reason } = permit.reason();
-    entry.policy_decision = Some(PolicyDecision::allow(allowed_by(permit.allowed_by()), rule, reason));
-    entry.policy_hash = Some(authorization.snapshot.hash.clone());
-    entry.grant_id = permit.grants().first().cloned();
-    let decision = session.services.audit.record(entry).await?;
-    // Putting it on record may have taken a while.
-    if session.is_paused() {
-        session.not_forwarded(decision, "the agent was paused by then").await;
-        return Err(NotApproved::Stopped(Stop::Paused).into());
-    }
-    if !session.services.grants.hold(permit.grants()) {
-        session.not_forwarded(decision, "what was granted had ended by then").await;
-        return Err(CallRefusal::Changed);
-    }
-    session.counts.allowed.fetch_add(1, Ordering::Relaxed);
-    session.services.metrics.decided("allow");
-    session.services.grants.used(permit.grants());
-    let answered = move |answer, held| then(decision, answer, held);
-    let place = connection.ask("tools/call", Some(params), call.budget.clone(), answered);
-    session.forwarded(&call.ticket, place);
-    Ok(())
 }
 
 /// An answer on its way to the task that waits for it.
@@ -206,9 +164,7 @@ impl Session {
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
-        if let Err(problem) = self.services.audit.note(entry) {
-            tracing::error!(%problem, "the end of a call is not on record");
-        }
+        self.note_end(entry);
         self.services.changed();
     }
 }

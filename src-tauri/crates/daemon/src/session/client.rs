@@ -2,6 +2,7 @@
 //!
 //! - INVARIANT: what has no id is passed on only if it is a notification of the protocol, and only after the greeting.
 
+use super::call::{Together, handle_tool_call};
 use super::in_flight::Ticket;
 use super::modern::{ClientEra, ClientLines};
 use super::passing::{Rejection, pass, pass_on_record, pass_resource, passes, passes_on_record};
@@ -10,7 +11,7 @@ use super::tasks::TaskRequest;
 use super::{Session, echo, greeting};
 use crate::consent::{Stop, visible};
 use crate::server::{AtServer, DownReason, MemoryShare, ServerAnswer, ServerConnection};
-use crate::wire::{Id, Incoming, Line, MAX_LINE_BYTES, Outgoing, Response, Salvage};
+use crate::wire::{Id, Incoming, Line, MAX_LINE_BYTES, MOST_TOGETHER, Outgoing, Response, Salvage};
 use crate::wire::{
     client_may_tell, error_line, id_in, members, notification_line, response_parts, result_line,
 };
@@ -23,6 +24,9 @@ use std::sync::{Arc, PoisonError};
 
 /// The most characters that are repeated of a method that is not taken.
 const LONGEST_METHOD: usize = 100;
+
+/// The method that calls a tool.
+const CALL: &str = "tools/call";
 
 /// The answer to a line that no memory was left for.
 const NO_ROOM: &str = "no memory is left for so long a message, because of what other sessions hold; try again, or give more with `memoryMib` in `config.json`";
@@ -65,19 +69,34 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientLines) -> Read
         // One line has one answer of ours at most, and a client that does not read them is not read either. The semaphore is
         // never closed.
         drop(session.unread.acquire().await);
-        match line {
-            Line::Whole(line, _) if line.iter().all(u8::is_ascii_whitespace) => {}
-            Line::Whole(line, share) => {
-                if handle_line(session, line, share.map(Arc::new)).await.is_break() {
-                    session.note(format!("the session was ended: {}", echo::WHY));
-                    return ReadEnd::HearsItself;
-                }
+        let mut together = Together::default();
+        let (mut next, mut left) = (Some(line), MOST_TOGETHER);
+        while let Some(line) = next {
+            if take(session, line, &mut together).await.is_break() {
+                session.note(format!("the session was ended: {}", echo::WHY));
+                return ReadEnd::HearsItself;
             }
-            Line::TooLong { length, head } => {
-                let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are taken");
-                passed_over(session, &head, &text).await;
-            }
-            Line::NoRoom { head } => passed_over(session, &head, NO_ROOM).await,
+            left -= 1;
+            let goes_on = left > 0 && session.unread.available_permits() > 0;
+            next = if goes_on { lines.next_now() } else { None };
+        }
+        together.forward(session).await;
+    }
+}
+
+/// Takes a line; breaks off where the session hears itself.
+async fn take(session: &Arc<Session>, line: Line, together: &mut Together) -> ControlFlow<()> {
+    match line {
+        Line::Whole(line, _) if line.iter().all(u8::is_ascii_whitespace) => ControlFlow::Continue(()),
+        Line::Whole(line, share) => handle_line(session, line, share.map(Arc::new), together).await,
+        Line::TooLong { length, head } => {
+            let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are taken");
+            passed_over(session, &head, &text).await;
+            ControlFlow::Continue(())
+        }
+        Line::NoRoom { head } => {
+            passed_over(session, &head, NO_ROOM).await;
+            ControlFlow::Continue(())
         }
     }
 }
@@ -89,17 +108,31 @@ async fn passed_over(session: &Session, head: &[u8], text: &str) {
 }
 
 /// Does what a line says, which may be several messages; breaks off where the session hears itself.
-async fn handle_line(session: &Arc<Session>, line: Vec<u8>, budget: MemoryShare) -> ControlFlow<()> {
+async fn handle_line(
+    session: &Arc<Session>,
+    line: Vec<u8>,
+    budget: MemoryShare,
+    together: &mut Together,
+) -> ControlFlow<()> {
     let batch = if session.has_batches.load(Ordering::Relaxed) { members(&line) } else { None };
-    let Some(batch) = batch else { return handle_message(session, line, budget).await };
+    let Some(batch) = batch else { return handle_message(session, line, budget, together).await };
     for message in batch {
-        handle_message(session, message.get().as_bytes().to_vec(), budget.clone()).await?;
+        handle_message(session, message.get().as_bytes().to_vec(), budget.clone(), together).await?;
     }
     ControlFlow::Continue(())
 }
 
-async fn handle_message(session: &Arc<Session>, line: Vec<u8>, budget: MemoryShare) -> ControlFlow<()> {
+async fn handle_message(
+    session: &Arc<Session>,
+    line: Vec<u8>,
+    budget: MemoryShare,
+    together: &mut Together,
+) -> ControlFlow<()> {
     let incoming = Incoming::parse(&line);
+    if !matches!(&incoming, Ok(Incoming::Request { method, .. }) if method == CALL) {
+        // It may be about a call that came together with it.
+        together.forward(session).await;
+    }
     let is_asked = matches!(incoming, Ok(Incoming::Request { .. } | Incoming::Notification { .. }));
     if !is_asked && session.echo.lock().unwrap_or_else(PoisonError::into_inner).hears_itself(&line) {
         return ControlFlow::Break(());
@@ -108,7 +141,7 @@ async fn handle_message(session: &Arc<Session>, line: Vec<u8>, budget: MemorySha
         Ok(Incoming::Request { id, method, params }) => {
             // What of it is needed has been copied.
             drop(line);
-            handle_request(session, id, &method, params, budget).await
+            handle_request(session, id, &method, params, budget, together).await
         }
         Ok(Incoming::Notification { method, params }) => {
             handle_notification(session, &method, params.as_deref(), budget).await
@@ -137,6 +170,7 @@ async fn handle_request(
     method: &str,
     params: Option<Box<RawValue>>,
     budget: MemoryShare,
+    together: &mut Together,
 ) {
     let Some(ticket) = session.in_flight.enter(&id) else {
         let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
@@ -152,11 +186,11 @@ async fn handle_request(
             let problem = (ErrorCode::INVALID_REQUEST, "the first request must be `initialize`");
             session.reject(&ticket, request, Rejection::Malformed, problem).await;
         }
-        _ if session.is_paused() && !passes(method) && method != "tools/call" => {
+        _ if session.is_paused() && !passes(method) && method != CALL => {
             let problem = (ErrorCode::INVALID_REQUEST, &*denied(Stop::Paused));
             session.reject(&ticket, request, Rejection::Paused, problem).await;
         }
-        "tools/call" => super::call::handle_tool_call(session, ticket, params.as_deref(), budget).await,
+        CALL => handle_tool_call(session, ticket, params.as_deref(), budget, together).await,
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
             pass_resource(session, ticket, request, budget).await
         }

@@ -54,6 +54,14 @@ impl Listening {
         }
     }
 
+    /// The next line, where it is there already; see [`Lines::next_now`].
+    pub fn next_now(&mut self) -> Option<Line> {
+        match self {
+            Self::Memory(lines) => lines.try_recv().ok().map(|(line, share)| Line::Whole(line, share)),
+            Self::Stream(lines) => lines.next_now(),
+        }
+    }
+
     /// Returns `true` if lines are handed over, whole: whoever hands them over says when there are no more.
     #[must_use]
     pub fn is_handed_over(&self) -> bool {

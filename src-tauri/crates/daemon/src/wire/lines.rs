@@ -11,6 +11,9 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// The longest message either side may send: 64 MiB.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
+/// The number of lines that go on together at most, where they came together: of more, the first would wait too long.
+pub const MOST_TOGETHER: usize = 16;
+
 /// One line as it was read.
 #[derive(Debug)]
 pub enum Line {
@@ -130,6 +133,23 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
+    /// The next line, where it was read already, is short, and has its share at once.
+    pub fn next_now(&mut self) -> Option<Line> {
+        if self.skipped.is_some() || self.share.is_some() {
+            return None;
+        }
+        let unseen = self.buffer.get(self.looked..).unwrap_or_default();
+        let end = self.looked + unseen.iter().position(|&b| b == b'\n')?;
+        let length = end - self.start;
+        if length > LITTLE.min(self.bound) {
+            return None;
+        }
+        if let Some(allowance) = &self.allowance {
+            self.share = Some(allowance.take_now(length)?);
+        }
+        Some(self.take(end))
+    }
+
     /// Waits until the line, of which so much is there, has its share.
     async fn has_room(&mut self, length: usize, is_whole: bool) -> bool {
         let Some(allowance) = &self.allowance else { return true };
@@ -173,7 +193,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
         let share = self.share.take();
         let is_long = end - begins > LITTLE;
-        if begins == 0 && (is_long || self.start == self.buffer.len()) {
+        if begins == 0 && is_long {
             let rest = self.buffer.split_off(self.start);
             let mut line = std::mem::replace(&mut self.buffer, rest);
             line.truncate(end);
@@ -188,7 +208,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// Lets go of what is read.
     fn tidy(&mut self) {
         if self.start == self.buffer.len() {
-            self.buffer = Vec::new();
+            // What little is said in is kept, so that it is not made anew for each message.
+            self.buffer.clear();
+            self.buffer.shrink_to(LITTLE * 2);
         } else if self.start > MUCH {
             self.buffer.drain(..self.start);
         } else {
@@ -310,6 +332,28 @@ mod tests {
         }
         far.write_all(b"e\n").await.unwrap();
         assert!(matches!(lines.next().await.unwrap(), Some(Line::Whole(line, _)) if line == b"abcde"));
+    }
+
+    #[tokio::test]
+    async fn of_lines_that_came_together_the_later_ones_are_there_at_once_where_they_are_short() {
+        let long = [vec![b'x'; LITTLE + 1], b"\nd\nhalf".to_vec()].concat();
+        let text = [b"a\nb\n\nc\n".as_slice(), &long].concat();
+        let memory = Memory::new(64, 1);
+        let (mut far, near) = tokio::io::duplex(text.len());
+        far.write_all(&text).await.unwrap();
+        let mut lines = Lines::within(memory.allowance(1), near, MAX_LINE_BYTES);
+        assert!(lines.next_now().is_none(), "nothing is read for it");
+        assert!(matches!(lines.next().await.unwrap(), Some(Line::Whole(line, _)) if line == b"a"));
+        for expected in [b"b".as_slice(), b"", b"c"] {
+            let Some(Line::Whole(line, Some(_))) = lines.next_now() else { panic!("{expected:?}") };
+            assert_eq!(line, expected);
+        }
+        assert!(lines.next_now().is_none());
+        assert!(
+            matches!(lines.next().await.unwrap(), Some(Line::Whole(line, _)) if line.len() == LITTLE + 1)
+        );
+        assert!(matches!(lines.next_now(), Some(Line::Whole(line, _)) if line == b"d"));
+        assert!(lines.next_now().is_none(), "it has no end");
     }
 
     #[tokio::test]

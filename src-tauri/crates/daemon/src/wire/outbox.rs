@@ -49,6 +49,18 @@ impl Drop for Guard {
     }
 }
 
+/// Lines are gathered.
+#[derive(Debug)]
+pub struct Gathered(Arc<Way>);
+
+impl Drop for Gathered {
+    fn drop(&mut self) {
+        let mut queue = self.0.queue();
+        queue.gathered -= 1;
+        self.0.push(queue);
+    }
+}
+
 /// Turns one line into those that its reader is sent, in order, and hands each to the second argument.
 pub type Translator = dyn Fn(Outgoing, &mut dyn FnMut(Outgoing)) + Send + Sync;
 
@@ -67,6 +79,8 @@ struct Queue {
     written: usize,
     /// Set while a task waits for the pipe.
     is_flushed: bool,
+    /// The number of those who have more to send before anything is written.
+    gathered: usize,
     is_closed: bool,
 }
 
@@ -117,6 +131,13 @@ impl Outbox {
         }
     }
 
+    /// Until this is dropped, lines wait: then all of them are written at once. Nothing may be waited for meanwhile.
+    #[must_use]
+    pub fn gather(&self) -> Gathered {
+        self.0.0.queue().gathered += 1;
+        Gathered(self.0.0.clone())
+    }
+
     /// Sends a line that is in the language of its reader.
     pub fn send_translated(&self, line: Outgoing) {
         self.0.0.append(line);
@@ -162,7 +183,8 @@ impl Way {
 
     /// Writes what the pipe takes, and leaves the rest to a task.
     fn push(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
-        let Some(outlet) = self.output.get().filter(|_| !queue.is_flushed) else { return };
+        let waits = queue.is_flushed || queue.gathered > 0;
+        let Some(outlet) = self.output.get().filter(|_| !waits) else { return };
         let written = match outlet {
             Outlet::Stream(output) => write(output, &mut queue),
             Outlet::Memory(lines) => hand_over(lines, &mut queue),
@@ -310,6 +332,22 @@ mod tests {
         out.close();
         let_go.await.unwrap();
         out.closed().await;
+    }
+
+    #[tokio::test]
+    async fn gathered_lines_are_written_when_the_last_who_gathers_has_done() {
+        let (out, mut from) = way();
+        rustix::io::ioctl_fionbio(&from, true).unwrap();
+        let (one, other) = (out.gather(), out.gather());
+        out.send(Outgoing::line(b"a\n".to_vec()));
+        drop(one);
+        out.send(Outgoing::line(b"b\n".to_vec()));
+        let mut got = [0; 10];
+        assert_eq!(from.read(&mut got).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(other);
+        out.is_written().await;
+        assert_eq!(from.read(&mut got).unwrap(), 4);
+        assert_eq!(&got[..4], b"a\nb\n");
     }
 
     #[tokio::test]

@@ -6,7 +6,9 @@ use crate::consent::visible;
 use crate::server::down::NoAnswer;
 use crate::server::roots::ServerView;
 use crate::session_log::SessionLog;
-use crate::wire::{Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Outbox, Outgoing, Salvage};
+use crate::wire::{
+    Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, MOST_TOGETHER, Outbox, Outgoing, Salvage,
+};
 use crate::wire::{error_line, notification_line, request_parts, result_line, server_may_tell};
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
@@ -63,11 +65,17 @@ impl Reader {
         loop {
             // The semaphore is never closed.
             drop(self.unwritten.acquire().await);
-            match stdout.next().await {
-                Ok(Some(Line::Whole(line, share))) => self.receive(line, share.map(Arc::new)),
-                Ok(Some(Line::TooLong { length, .. })) => self.gone(&NoAnswer::TooLong(length)),
-                Ok(Some(Line::NoRoom { .. })) => self.gone(&NoAnswer::NoRoom),
-                Ok(None) | Err(_) => break,
+            let Ok(Some(line)) = stdout.next().await else { break };
+            // What came with it goes on with it, in one write.
+            let _gathered = self.client.gather();
+            self.take(line);
+            let mut left = MOST_TOGETHER - 1;
+            while left > 0
+                && self.unwritten.available_permits() > 0
+                && let Some(line) = stdout.next_now()
+            {
+                self.take(line);
+                left -= 1;
             }
         }
         self.connection.asked.take_no_more();
@@ -75,6 +83,14 @@ impl Reader {
         let _ = end.send(());
         // Whoever owns the process says how it ended.
         tokio::time::sleep(ENDING_BOUND).await;
+    }
+
+    fn take(&self, line: Line) {
+        match line {
+            Line::Whole(line, share) => self.receive(line, share.map(Arc::new)),
+            Line::TooLong { length, .. } => self.gone(&NoAnswer::TooLong(length)),
+            Line::NoRoom { .. } => self.gone(&NoAnswer::NoRoom),
+        }
     }
 
     fn receive(&self, line: Vec<u8>, held: MemoryShare) {

@@ -60,10 +60,17 @@ impl Session {
     }
 
     /// Puts on record that a call which was allowed did not happen, and why.
-    pub(super) async fn not_forwarded(&self, decision: u64, why: &str) {
+    pub(super) fn not_forwarded(&self, decision: u64, why: &str) {
         let mut entry = Entry::end_of(decision, CallResult::Refused, 0);
         entry.summary = format!("not forwarded: {why}");
-        self.record(entry).await;
+        self.note_end(entry);
+    }
+
+    /// Puts on record, soon, how a call ended.
+    pub(super) fn note_end(&self, entry: Entry) {
+        if let Err(problem) = self.services.audit.note(entry) {
+            tracing::error!(%problem, "the end of a call is not on record");
+        }
     }
 
     /// The agent is paused: the call is not looked at.

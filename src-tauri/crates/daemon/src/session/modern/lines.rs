@@ -104,6 +104,11 @@ impl ClientLines {
         }
     }
 
+    /// The next line for the core, where it is there already and needs no translation.
+    pub(crate) fn next_now(&mut self) -> Option<Line> {
+        if self.is_legacy { self.lines.next_now() } else { None }
+    }
+
     /// Returns `true` if lines are handed over, whole: whoever hands them over says when there are no more.
     pub(crate) fn is_handed_over(&self) -> bool {
         self.lines.is_handed_over()

@@ -1,0 +1,153 @@
+//! Forwarding a call that is allowed: its decision is put on record, and then it is sent.
+//!
+//! - INVARIANT: a call is sent by [`send`] alone, which takes the judge's permit and the entry of the decision. If that cannot be
+//!   written, the call does not happen.
+//! - Calls that came together are put on record together, and sent together, in their order.
+
+use super::record::allowed_by;
+use super::{Call, Decided};
+use crate::consent::{NotApproved, Stop};
+use crate::server::{MemoryShare, ServerAnswer, ServerConnection};
+use crate::session::Session;
+use crate::session::authorize::Authorization;
+use crate::session::refusal::CallRefusal;
+use ironcurtain_audit::{Event, Pending, PolicyDecision};
+use ironcurtain_policy::{Permit, RuleReason};
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Calls that came together, for whose answers nobody waits but whoever reads them.
+#[derive(Default)]
+pub(in crate::session) struct Together(Vec<(Pending, Box<Ready>)>);
+
+/// A call that is sent as soon as its decision is on record.
+struct Ready {
+    call: Call,
+    permit: Permit,
+    params: Box<RawValue>,
+    connection: ServerConnection,
+}
+
+impl Together {
+    /// Adds a call, unless it cannot be written.
+    pub(super) fn add(
+        &mut self,
+        session: &Session,
+        call: Call,
+        authorization: Authorization,
+        connection: ServerConnection,
+    ) {
+        match decision(session, &call, &authorization) {
+            Ok((entry, params)) => {
+                let permit = authorization.permit;
+                self.0.push((entry, Box::new(Ready { call, permit, params, connection })));
+            }
+            Err(refusal) => session.refuse(&call, &refusal),
+        }
+    }
+
+    /// Forwards all of them, with one write of the record and one to the server.
+    pub(in crate::session) async fn forward(&mut self, session: &Arc<Session>) {
+        if self.0.is_empty() {
+            return;
+        }
+        let (entries, calls): (Vec<_>, Vec<_>) = std::mem::take(&mut self.0).into_iter().unzip();
+        let first = session.services.audit.record_all(entries).await;
+        let _gathered = calls.first().map(|call| call.connection.gather());
+        for (ready, nth) in calls.into_iter().zip(0..) {
+            let Ready { call, permit, params, connection } = *ready;
+            let sent = first.clone().map_err(CallRefusal::from).and_then(|first| {
+                let then = pass_on(session, &call, first + nth);
+                send(session, &call, &permit, &connection, (first + nth, params), then)
+            });
+            match sent {
+                Ok(()) => session.services.metrics.forwarded(call.began.elapsed()),
+                Err(refusal) => session.refuse(&call, &refusal),
+            }
+        }
+    }
+}
+
+/// Forwards a call that has nothing open for itself alone, so that whoever reads the answer passes it on.
+pub(super) async fn forward_alone(
+    session: &Arc<Session>,
+    call: &Call,
+    authorization: &Authorization,
+    connection: &ServerConnection,
+) -> Result<(), CallRefusal> {
+    let (entry, params) = decision(session, call, authorization)?;
+    let decision = session.services.audit.record_all(vec![entry]).await?;
+    let then = pass_on(session, call, decision);
+    send(session, call, &authorization.permit, connection, (decision, params), then)
+}
+
+/// Forwards a call; the answer goes to `then`, with the entry of the decision.
+pub(super) async fn forward(
+    session: &Session,
+    call: &Call,
+    authorization: &Authorization,
+    connection: &ServerConnection,
+    then: impl FnOnce(u64, ServerAnswer, MemoryShare) + Send + 'static,
+) -> Result<(), CallRefusal> {
+    let (entry, params) = decision(session, call, authorization)?;
+    let decision = session.services.audit.record_all(vec![entry]).await?;
+    let then = move |answer, held| then(decision, answer, held);
+    send(session, call, &authorization.permit, connection, (decision, params), then)
+}
+
+/// The entry of the decision, and the parameters that are sent.
+fn decision(
+    session: &Session,
+    call: &Call,
+    authorization: &Authorization,
+) -> Result<(Pending, Box<RawValue>), CallRefusal> {
+    let permit = &authorization.permit;
+    let params = call.tool.forwarded(permit.call())?;
+    let mut entry = session.about(call, &authorization.inspected, Event::Decision, "");
+    let RuleReason { rule, reason } = permit.reason();
+    entry.policy_decision = Some(PolicyDecision::allow(allowed_by(permit.allowed_by()), rule, reason));
+    entry.policy_hash = Some(authorization.snapshot.hash.clone());
+    entry.grant_id = permit.grants().first().cloned();
+    Ok((Pending::of(entry)?, params))
+}
+
+/// Passes the answer to a call on.
+fn pass_on(
+    session: &Arc<Session>,
+    call: &Call,
+    decision: u64,
+) -> impl FnOnce(ServerAnswer, MemoryShare) + Send + use<> {
+    let (waiting, ticket, began) = (Arc::downgrade(session), call.ticket.clone(), call.began);
+    move |answer, held| {
+        if let Some(session) = waiting.upgrade() {
+            session.answered(&ticket, Decided { decision, began }, answer, held);
+        }
+    }
+}
+
+/// Sends a call whose decision is on record.
+fn send(
+    session: &Session,
+    call: &Call,
+    permit: &Permit,
+    connection: &ServerConnection,
+    (decision, params): (u64, Box<RawValue>),
+    then: impl FnOnce(ServerAnswer, MemoryShare) + Send + 'static,
+) -> Result<(), CallRefusal> {
+    // Putting it on record may have taken a while.
+    if session.is_paused() {
+        session.not_forwarded(decision, "the agent was paused by then");
+        return Err(NotApproved::Stopped(Stop::Paused).into());
+    }
+    if !session.services.grants.hold(permit.grants()) {
+        session.not_forwarded(decision, "what was granted had ended by then");
+        return Err(CallRefusal::Changed);
+    }
+    session.counts.allowed.fetch_add(1, Ordering::Relaxed);
+    session.services.metrics.decided("allow");
+    session.services.grants.used(permit.grants());
+    let place = connection.ask("tools/call", Some(params), call.budget.clone(), then);
+    session.forwarded(&call.ticket, place);
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! Calls that come in one piece go on together, and still each for itself: in their order, on record, and stopped by itself.
+
+use crate::client::BOUND;
+use crate::hostile;
+use crate::world::eventually;
+use serde_json::{Value, json};
+
+/// The calls of one piece: more than go on together.
+const CALLS: u64 = 50;
+
+fn call(id: u64, tool: &str, arguments: &Value) -> Value {
+    let params = json!({ "name": tool, "arguments": arguments });
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+}
+
+#[test]
+fn calls_of_one_piece_are_answered_in_their_order_and_each_is_on_record() {
+    in_their_order(true);
+}
+
+#[test]
+fn calls_that_came_before_their_server_was_there_are_answered_in_their_order_too() {
+    in_their_order(false);
+}
+
+fn in_their_order(is_there: bool) {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    if is_there {
+        client.plain("now").ok();
+    }
+    let (denied, silent) = (1020, 1030);
+    let mut messages: Vec<Value> = (1000..1000 + CALLS)
+        .map(|id| match id {
+            _ if id == denied => call(id, "open", &json!({ "path": "/etc/shadow" })),
+            _ if id == silent => call(id, "slow", &json!({})),
+            _ => call(id, "now", &json!({})),
+        })
+        .collect();
+    // Taken back in the same piece, right after it.
+    let cancelled =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": silent } });
+    messages.insert(31, cancelled);
+    let piece: String = messages.iter().map(|message| format!("{message}\n")).collect();
+    client.send_raw(piece.as_bytes());
+    let answered: Vec<u64> = (0..CALLS - 1)
+        .map(|_| {
+            let (id, outcome) = client.next_outcome();
+            if id == denied {
+                drop(outcome.refused("structural-protected-path").to_owned())
+            } else {
+                outcome.ok();
+            }
+            id
+        })
+        .filter(|id| *id != denied)
+        .collect();
+    let expected: Vec<u64> = (1000..1000 + CALLS).filter(|id| ![denied, silent].contains(id)).collect();
+    assert_eq!(answered, expected);
+    // The server had the call before it was told that it is taken back, or never.
+    let heard: Value = serde_json::from_str(client.plain("heard").ok()).unwrap();
+    let told =
+        heard.as_array().unwrap().iter().filter(|told| told["method"] == "notifications/cancelled").count();
+    assert!(told == 1 || !is_there, "{heard}");
+
+    let entries = || -> Vec<Value> {
+        let log = world.log();
+        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let of_piece = |entry: &&Value| {
+        let id = entry["requestId"].as_str().and_then(|id| id.parse().ok());
+        entry["event"] == "decision" && id.is_some_and(|id: u64| (1000..1000 + CALLS).contains(&id))
+    };
+    eventually("every end is on record", BOUND, || {
+        let entries = entries();
+        let decided = entries.iter().filter(of_piece).filter(|e| e["policyDecision"]["status"] == "allow");
+        decided.into_iter().all(|decision| {
+            let ends = |entry: &&Value| {
+                entry["of"] == decision["seq"] || entry["summary"] == "the client took the call back"
+            };
+            entries.iter().any(|entry| ends(&entry))
+        })
+    });
+    let entries = entries();
+    let decided: Vec<&str> =
+        entries.iter().filter(of_piece).filter_map(|e| e["requestId"].as_str()).collect();
+    let allowed = |id: &u64| is_there || ![denied, silent].contains(id);
+    let of_all: Vec<String> = (1000..1000 + CALLS).filter(allowed).map(|id| id.to_string()).collect();
+    // One that is denied waits for no server, and one that was taken back before there was one is not decided.
+    let decided: Vec<&str> = decided.into_iter().filter(|id| is_there || *id != denied.to_string()).collect();
+    assert_eq!(decided, of_all);
+    assert!(world.audit().intact);
+}
