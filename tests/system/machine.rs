@@ -4,11 +4,8 @@ use crate::client::{BOUND, Client};
 use crate::place::{Place, Prepared};
 use crate::world::{eventually, is_root, programs};
 use ironcurtain_daemon::Home;
-use ironcurtain_protocol::{
-    Hello, Purpose, Reply, ReplyFrame, Request, RequestFrame, VERSION, Welcome, read_frame, write_frame,
-};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
-use std::io::{BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -149,18 +146,6 @@ impl Machine {
             .env("HOME", &self.home.person)
             .output()
             .unwrap()
-    }
-
-    /// Asks the trusted process, as the person's own command does.
-    pub fn ask(&self, request: Request) -> Reply {
-        let mut stream = BufReader::new(UnixStream::connect(&self.home.socket).unwrap());
-        let hello = Hello { version: VERSION, purpose: Purpose::Control };
-        write_frame(stream.get_mut(), &hello).unwrap();
-        let welcome: Welcome = read_frame(&mut stream).unwrap();
-        assert!(matches!(welcome, Welcome::Accepted { .. }), "{welcome:?}");
-        write_frame(stream.get_mut(), &RequestFrame { id: 1, request }).unwrap();
-        let answer: ReplyFrame = read_frame(&mut stream).unwrap();
-        answer.reply
     }
 
     /// The log is whole, by the command's word.
