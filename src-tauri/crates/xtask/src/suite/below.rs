@@ -18,6 +18,9 @@ const TMP: &str = "/tmp";
 /// The collections of tests that start sandboxes.
 const TESTS: [&str; 3] = ["sandbox", "escape", "system"];
 
+/// Long ones among them that start no sandbox otherwise there: they run once.
+const ONCE: [&str; 1] = ["revoking::grants_that_come_and_go_leave_nothing_in_memory"];
+
 /// Returns `true` if the checkout is there in any case.
 pub(crate) fn is_here() -> bool {
     parts::root().canonicalize().is_ok_and(|root| root.starts_with(TMP))
@@ -30,7 +33,9 @@ pub(crate) fn run(built: &[Built]) -> anyhow::Result<Totals> {
     let tests = place.copy(built)?;
     for (tests, program) in tests {
         say(&format!("\n-- {} in {TMP}", tests.name))?;
-        totals.add(one(runner::program(tests, &program).current_dir(&tests.package), Totals::of_program));
+        let mut program = runner::program(tests, &program);
+        program.args(ONCE.iter().flat_map(|test| ["--skip", test])).current_dir(&tests.package);
+        totals.add(one(&mut program, Totals::of_program));
     }
     anyhow::ensure!(totals != Totals::default(), "there is no test to run");
     Ok(totals)
