@@ -21,6 +21,7 @@ mod out_of_reach;
 mod params;
 mod passing;
 mod progress;
+mod queue;
 mod refusal;
 mod resource;
 mod sampling;
@@ -47,12 +48,13 @@ pub(crate) use moving::{CUT_OFF, Kept, as_base64, take_kept};
 pub use moving::{MovedSession, TicketError};
 use one_time::OneTimeGrants;
 pub use open::{Beginning, SessionError};
+use queue::CallQueue;
 pub use serve::Attached;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tasks::Tasks;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use workspace::ClientRoots;
 
@@ -94,8 +96,7 @@ pub struct Session {
     tasks: Tasks,
     /// The memory for what the client says.
     memory: Allowance,
-    /// Completes when the last call that had to wait for the server is forwarded, or never will be.
-    last_in_line: Mutex<Option<oneshot::Receiver<()>>>,
+    queue: CallQueue,
     end: CancellationToken,
 }
 

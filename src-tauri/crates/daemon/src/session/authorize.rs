@@ -10,8 +10,7 @@ use crate::policy_snapshot::PolicySnapshot;
 use crate::server::{Applied, Versions};
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, GrantKind, PendingApproval, Permit, ServerReach, Verdict};
-use std::sync::{Arc, PoisonError};
-use tokio::sync::oneshot::{self, error::TryRecvError};
+use std::sync::Arc;
 
 /// A verdict, the call as it was looked at, and what it was judged by.
 pub(super) struct Judged {
@@ -179,24 +178,6 @@ impl Session {
     /// The reach of the server beyond its own folders, right now.
     fn reach(&self) -> ServerReach {
         self.own_folders.as_ref().map_or(ServerReach::Something, |own| self.server.reach_beyond(own))
-    }
-
-    /// True if every call that had to wait for the server is forwarded.
-    pub(super) fn nobody_in_line(&self) -> bool {
-        let mut last = self.last_in_line.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.as_mut().is_some_and(|last| matches!(last.try_recv(), Err(TryRecvError::Empty))) {
-            return false;
-        }
-        // What has completed must not be waited for again.
-        *last = None;
-        true
-    }
-
-    /// Stands in the line of calls that wait for the server: what to wait for, and what the next one waits for.
-    pub(super) fn stand_in_line(&self) -> (Option<oneshot::Receiver<()>>, oneshot::Sender<()>) {
-        let (sender, receiver) = oneshot::channel();
-        let mut last = self.last_in_line.lock().unwrap_or_else(PoisonError::into_inner);
-        (last.replace(receiver), sender)
     }
 
     /// Completes when a policy comes that does not allow a call which was allowed.

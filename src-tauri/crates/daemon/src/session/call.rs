@@ -12,6 +12,7 @@ mod showing;
 use super::authorize::{Authorization, Judged};
 use super::in_flight::Ticket;
 use super::passing::Rejection;
+use super::queue::Place;
 use super::tool_call::ToolCall;
 use super::{Session, blocked, tasks};
 use crate::server::{MemoryShare, ServerAnswer, ServerConnection};
@@ -64,13 +65,13 @@ pub(super) async fn handle_tool_call(
     match verdict {
         Verdict::Allow(permit) => {
             let authorization = session.authorize(permit, inspected, &by, Vec::new());
-            let at_once = |_: &ServerConnection| session.shows(&authorization) && session.nobody_in_line();
+            let at_once = |_: &ServerConnection| session.shows(&authorization) && session.queue.is_empty();
             if let Some(connection) = session.server.ready_now().filter(at_once) {
                 return together.add(session, call, authorization, connection);
             }
             together.forward(session).await;
-            let (turn, next) = session.stand_in_line();
-            spawn(session, call, |s, c| wait_in_line(s, c, authorization, turn, next));
+            let place = session.queue.stand();
+            spawn(session, call, |s, c| wait_in_line(s, c, authorization, place));
         }
         Verdict::Escalate(escalation) => {
             together.forward(session).await;
@@ -101,18 +102,9 @@ async fn judged(session: &Arc<Session>, tool: &ToolCall, together: &mut Together
     judging.await
 }
 
-async fn wait_in_line(
-    session: Arc<Session>,
-    call: Call,
-    authorization: Authorization,
-    turn: Option<oneshot::Receiver<()>>,
-    next: oneshot::Sender<()>,
-) {
-    if let Some(turn) = turn {
-        // Whatever became of the one before, it is this one's turn.
-        let _ = turn.await;
-    }
-    proceed(session, call, authorization, Some(next)).await;
+async fn wait_in_line(session: Arc<Session>, call: Call, authorization: Authorization, mut place: Place) {
+    place.comes().await;
+    proceed(session, call, authorization, Some(place)).await;
 }
 
 fn spawn<F: Future<Output = ()> + Send + 'static>(

@@ -3,6 +3,7 @@
 use super::in_flight::Requests;
 use super::moving::{ClientState, MovedSession};
 use super::one_time::OneTimeGrants;
+use super::queue::CallQueue;
 use super::serve::Opened;
 use super::tasks::Tasks;
 use super::workspace::ClientRoots;
@@ -178,7 +179,7 @@ impl Session {
             has_batches: AtomicBool::new(state.has_batches),
             tasks: Tasks::default(),
             memory: of_client,
-            last_in_line: Mutex::default(),
+            queue: CallQueue::default(),
             end: CancellationToken::new(),
         });
         session.services.audit.record(session.entry(Event::Session, session.began(is_moved))).await?;

@@ -6,6 +6,7 @@ use crate::judging::InspectedCall;
 use crate::server::{MountLease, ServerError};
 use crate::session::Session;
 use crate::session::authorize::{Authorization, Judged};
+use crate::session::queue::Place;
 use crate::session::refusal::CallRefusal;
 use ironcurtain_policy::{Permit, Verdict};
 use std::sync::Arc;
@@ -19,11 +20,11 @@ pub(super) async fn proceed(
     session: Arc<Session>,
     call: Call,
     mut authorization: Authorization,
-    next: Option<oneshot::Sender<()>>,
+    place: Option<Place>,
 ) {
     let hosts = session.lease_hosts(&call.ticket.id, &authorization.approved);
     let shown = show_and_forward(&session, &call, &mut authorization, hosts.is_some()).await;
-    drop(next);
+    drop(place);
     match shown {
         // Whoever reads the answer passes it on.
         Ok((None, _)) => {}
