@@ -5,7 +5,7 @@ use crate::consent::Next;
 use crate::hostile;
 use crate::world::{World, eventually};
 use ironcurtain_daemon::consent::{DenialReach, Lifetime, Reach, Withdrawn};
-use ironcurtain_protocol::{ErrorCode, Protection, Reply, Request};
+use ironcurtain_protocol::{ErrorCode, Protection, Reply, Request, WaitingChoice};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -226,4 +226,60 @@ fn lockdown_ends_every_session_where_that_is_wished_and_a_late_yes_with_it() {
     assert!(client.wait_until_ended() && other.wait_until_ended());
     eventually("every session has ended", BOUND, || world.sessions().is_empty());
     assert!(world.log().contains("lockdown began, and every session was ended"));
+}
+
+/// Calls of several sessions of one agent that wait for the person, who is asked about each.
+fn waiting(world: &World, clients: &mut [Client]) -> Vec<u64> {
+    let mut calls = Vec::new();
+    for (n, client) in clients.iter_mut().enumerate() {
+        let file = world.file(&format!("docs/{n}.txt"), "text");
+        world.person.will(Next::Ignore);
+        calls.push(client.begin_call("open", json!({ "path": file })));
+        eventually("it is asked about", BOUND, || world.person.count() == n + 1);
+    }
+    calls
+}
+
+#[test]
+fn what_waits_is_denied_together_and_each_call_has_its_own_end() {
+    let world = with_settings(&json!({ "questionsPerMinute": 100, "denialHoldsSeconds": 0 }));
+    let mut clients: Vec<Client> = (0..3).map(|_| world.connect("hostile")).collect();
+    let calls = waiting(&world, &mut clients);
+    let ids: Vec<String> = world.questions().waiting.into_iter().map(|question| question.id).collect();
+    let deny = |which| world.request(Request::Deny { which, note: Some("later".into()) });
+    let some = vec![ids[0].clone(), "none".to_owned()];
+    assert_eq!(deny(WaitingChoice::These(some.clone())), Reply::Denied(vec![ids[0].clone()]));
+    clients[0].outcome(calls[0]).refused("the user denied this call and says: later");
+    let again = deny(WaitingChoice::These(some));
+    assert!(matches!(again, Reply::Failed { code: ErrorCode::NotFound, .. }), "{again:?}");
+    assert_eq!(world.questions().waiting.len(), 2, "the others wait on");
+    assert_eq!(deny(WaitingChoice::All), Reply::Denied(ids[1..].to_vec()));
+    for at in [1, 2] {
+        clients[at].outcome(calls[at]).refused("the user denied this call and says: later");
+    }
+    assert_eq!(deny(WaitingChoice::All), Reply::Denied(Vec::new()));
+    let record = world.log();
+    assert_eq!(record.matches("the question ended: denied").count(), 3, "{record}");
+    assert_eq!(record.matches("questions were denied together, by the person").count(), 2, "{record}");
+    // They are asked about again, and what is allowed then works.
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    look(&mut clients[1], &world.path("docs/1.txt")).ok();
+}
+
+#[test]
+fn a_no_can_be_for_all_that_the_agent_has_waiting() {
+    let world = with_settings(&json!({ "questionsPerMinute": 100, "denialHoldsSeconds": 0 }));
+    let mut clients: Vec<Client> = (0..2).map(|_| world.connect("hostile")).collect();
+    let calls = waiting(&world, &mut clients);
+    let file = world.file("docs/last.txt", "text");
+    world.person.will(Next::DenyMore(DenialReach::Waiting, Some("stop".into())));
+    look(&mut clients[0], &file).refused("the user denied this call and says: stop");
+    for (client, call) in clients.iter_mut().zip(calls) {
+        client.outcome(call).refused("the user denied this call and says: stop");
+    }
+    assert_eq!(world.person.withdrawn(), [Withdrawn::Stopped, Withdrawn::Stopped]);
+    assert!(world.log().contains("the question ended: denied, with all else that the agent had waiting"));
+    // It is for what waited, and not for what comes.
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    look(&mut clients[0], &file).ok();
 }

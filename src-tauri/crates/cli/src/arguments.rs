@@ -164,11 +164,23 @@ pub enum Switch {
     Off,
 }
 
-/// The actions on questions. They are answered in the app or on its terminal, and nowhere else.
+/// The actions on questions. A yes is given in the app or on its terminal, and nowhere else.
 #[derive(Debug, Subcommand)]
 pub enum QuestionsAction {
     /// List them.
     List,
+    /// Deny some that wait, or all of them.
+    Deny {
+        /// Their ids, as listed.
+        #[arg(required_unless_present = "all")]
+        ids: Vec<String>,
+        /// Every one that waits.
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
+        /// Words for the agents.
+        #[arg(long)]
+        note: Option<String>,
+    },
     /// Forget one that nobody answered in time, or take a no for the rest of a session back: it is asked again.
     Forget {
         /// Its id, as listed.

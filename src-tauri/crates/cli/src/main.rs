@@ -21,7 +21,7 @@ use anyhow::bail;
 use arguments::{Arguments, AuditAction, Command, GrantsAction, QuestionsAction, Switch};
 use clap::Parser;
 use connection::Connection;
-use ironcurtain_protocol::{Reply, Request};
+use ironcurtain_protocol::{Reply, Request, WaitingChoice};
 use screen::Screen;
 use std::process::ExitCode;
 
@@ -50,6 +50,10 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Session(options) => return session::one(options, screen),
         Command::Stop => return show(&Connection::open()?.stop(session::still_looked_at)?, screen),
         Command::Questions { action: None | Some(QuestionsAction::List) } => Request::Questions,
+        Command::Questions { action: Some(QuestionsAction::Deny { ids, all, note }) } => {
+            let which = if all { WaitingChoice::All } else { WaitingChoice::These(ids) };
+            Request::Deny { which, note }
+        }
         Command::Questions { action: Some(QuestionsAction::Forget { id }) } => {
             Request::Forget { question: id }
         }

@@ -17,6 +17,8 @@ pub fn text(reply: &Reply) -> Sheet {
         Reply::Grants(grants) if grants.is_empty() => sheet.line("Nothing is granted."),
         Reply::Grants(grants) => grants.iter().for_each(|one| grant(&mut sheet, one)),
         Reply::Questions(questions) => self::questions(&mut sheet, questions),
+        Reply::Denied(ids) if ids.is_empty() => sheet.line("No question waits."),
+        Reply::Denied(ids) => ids.iter().for_each(|id| sheet.line(format_args!("Denied: {id}"))),
         Reply::Revoked { grant, restarted, unstored } => {
             match restarted.len() {
                 0 => sheet.line(format_args!("Taken back: {grant}")),

@@ -127,6 +127,8 @@ pub enum Answer {
 pub enum DenialReach {
     /// The call.
     Call,
+    /// The call, and whatever else of the same agent stands before the person at that moment.
+    Waiting,
     /// All that [`Question::denial`] says, until the session ends.
     Session,
     /// Everything of the session, until the person resumes it.
@@ -138,6 +140,7 @@ impl DenialReach {
     fn on_record(self, note: Option<&str>) -> String {
         let reach = match self {
             Self::Call => "",
+            Self::Waiting => ", with all else that the agent had waiting",
             Self::Session => ", for the rest of the session",
             Self::Pause => ", and the agent is paused",
         };
@@ -207,6 +210,13 @@ impl Question {
     #[must_use]
     pub fn says_it_whole(&self) -> bool {
         self.consequences.iter().any(|consequence| consequence.verb == Verb::Call)
+    }
+
+    /// Returns `true` if the same process of an agent client asks, through whichever server.
+    #[must_use]
+    pub fn is_of_same_agent(&self, other: &Self) -> bool {
+        let process = |of: &Self| of.client.chain.first().map(|process| process.pid);
+        self.session == other.session || process(self).is_some() && process(self) == process(other)
     }
 }
 

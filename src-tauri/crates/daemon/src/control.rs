@@ -74,6 +74,7 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
         Request::EndSession { session } => end_session(state, &session),
         Request::Questions => Reply::Questions(view::questions(&state.services.broker)),
         Request::Forget { question } => stopping::forget(state, &question, asker).await,
+        Request::Deny { which, note } => stopping::deny(state, &which, note, asker).await,
         Request::Pause { session } => stopping::pause(state, &session, asker).await,
         Request::Resume { session } => stopping::resume(state, &session, asker).await,
         Request::Lockdown { on: true, end_servers } => {

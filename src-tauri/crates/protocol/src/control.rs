@@ -1,6 +1,6 @@
 //! Requests a person's own programs make, and the replies.
 
-use crate::questions::QuestionsView;
+use crate::questions::{QuestionsView, WaitingChoice};
 use crate::view::{
     ActivityView, AuditCheckView, GrantView, LeftChoice, SessionRecordView, SessionView, StatusView,
 };
@@ -62,6 +62,14 @@ pub enum Request {
     Forget {
         /// Its id.
         question: String,
+    },
+    /// Denies questions that wait for the person, each for itself.
+    Deny {
+        /// Which of them.
+        which: WaitingChoice,
+        /// The person's words for the agent.
+        #[serde(default)]
+        note: Option<String>,
     },
     /// Denies everything of one session until it is resumed.
     Pause {
@@ -130,6 +138,8 @@ pub enum Reply {
     },
     /// For [`Request::Questions`].
     Questions(QuestionsView),
+    /// For [`Request::Deny`]: the ids of those that were denied. The others were over.
+    Denied(Vec<String>),
     /// For everything that is done and needs no more words.
     Done,
     /// For [`Request::Activity`].

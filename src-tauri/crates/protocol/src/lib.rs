@@ -14,7 +14,7 @@ mod view;
 pub use control::{ErrorCode, Reply, ReplyFrame, Request, RequestFrame};
 pub use framing::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use hello::{Hello, HelloRefusal, Purpose, RefusalCode, ShimHello, ShimNote, StdioMode, Welcome};
-pub use questions::{DenialView, QuestionState, QuestionView, QuestionsView};
+pub use questions::{DenialView, QuestionState, QuestionView, QuestionsView, WaitingChoice};
 pub use socket::{ConnectError, HOME_VARIABLE, SocketPathError, Sockets};
 pub use view::{
     ActivityView, AuditCheckView, ClientView, GrantView, LeftChoice, LeftFileView, LeftState, ProcessView,

@@ -13,6 +13,16 @@ pub struct QuestionsView {
     pub denied: Vec<DenialView>,
 }
 
+/// The choice of questions that wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitingChoice {
+    /// Every one that waits at that moment.
+    All,
+    /// These, by their ids.
+    These(Vec<String>),
+}
+
 /// One question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionView {

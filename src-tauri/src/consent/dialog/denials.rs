@@ -1,4 +1,4 @@
-//! The noes of the dialog: to the call, to all like it in this session, or to everything of the agent until it is resumed.
+//! The noes of the dialog: to the call, to all that the agent has waiting, to all like it in this session, or to everything of the agent until it is resumed.
 //!
 //! - The call alone is chosen at first. Each of them only denies.
 
@@ -29,6 +29,7 @@ impl Denials {
         let mut first: Option<gtk::RadioButton> = None;
         for (reach, words) in [
             (DenialReach::Call, "Deny this call".to_owned()),
+            (DenialReach::Waiting, "Deny this, and all else that the agent has waiting".to_owned()),
             (DenialReach::Session, format!("Deny {denial} until this session ends")),
             (DenialReach::Pause, "Deny, and pause the agent until you resume it".to_owned()),
         ] {

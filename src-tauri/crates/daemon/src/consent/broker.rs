@@ -3,7 +3,8 @@
 //! - The future of [`Broker::ask`] is the question: dropping it takes the question away.
 //! - What is stopped ([`Stops`]) is over at once, whoever answers.
 //! - One that cannot be shown ([`WaitingQuestions`]) is denied at once, with the reason.
-//! - Only an answer that names an offer and one of its lifetimes allows.
+//! - Only an answer that names an offer and one of its lifetimes allows. Whoever denies several at once ([`Broker::deny`]) can
+//!   do nothing else; each of them ends for itself.
 
 use super::identical::IdenticalQuestions;
 use super::missed::{Inquiry, MissedQuestions};
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::clock::now_ms;
 use ironcurtain_audit::EscalationResult;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -73,13 +74,20 @@ impl QuestionOutcome {
 pub struct Broker {
     consent: Arc<dyn Consent>,
     open: watch::Sender<usize>,
-    put: Arc<Mutex<Vec<PutQuestion>>>,
+    put: Arc<Mutex<Vec<Put>>>,
     by_session: WaitingQuestions,
     stops: Stops,
     missed: MissedQuestions,
     pub(super) identical: IdenticalQuestions,
     pub(super) rate: Arc<QuestionRate>,
     pub(super) denied: Arc<DeniedCalls>,
+}
+
+/// A question that stands before the person, and the way to deny it from elsewhere.
+#[derive(Debug)]
+struct Put {
+    shown: PutQuestion,
+    deny: Option<oneshot::Sender<Option<String>>>,
 }
 
 /// A question that stands before the person, for the list of all.
@@ -123,7 +131,22 @@ impl Broker {
     /// The questions that stand before the person, the oldest first.
     #[must_use]
     pub fn put(&self) -> Vec<PutQuestion> {
-        self.put.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock_put().iter().map(|put| put.shown.clone()).collect()
+    }
+
+    /// Denies those of the questions before the person that are meant, with this note for the agent; gives their ids.
+    pub fn deny(&self, is_meant: impl Fn(&Question) -> bool, note: Option<&str>) -> Vec<String> {
+        let mut put = self.lock_put();
+        let meant = put.iter_mut().filter(|put| is_meant(&put.shown.question));
+        let denied = meant.filter_map(|put| {
+            let is_told = put.deny.take()?.send(note.map(str::to_owned)).is_ok();
+            is_told.then(|| put.shown.question.id.clone())
+        });
+        denied.collect()
+    }
+
+    fn lock_put(&self) -> MutexGuard<'_, Vec<Put>> {
+        self.put.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All that is stopped.
@@ -162,6 +185,9 @@ impl Broker {
         self.denied.note(*call, note.clone(), Instant::now(), limits.denial_holds);
         match reach {
             DenialReach::Call => {}
+            DenialReach::Waiting => {
+                self.deny(|other| other.is_of_same_agent(question), note.as_deref());
+            }
             DenialReach::Pause => {
                 self.pause(&question.session);
             }
@@ -207,8 +233,9 @@ impl Broker {
         };
         let (answer, answered) = oneshot::channel();
         let (working, mut works) = mpsc::channel(1);
+        let (deny, mut denied) = oneshot::channel();
         let (deadline, session) = (question.deadline, question.session.clone());
-        let mut shown = Shown::new(self, &question, waits);
+        let mut shown = Shown::new(self, &question, waits, deny);
         let offers = question.offers.clone();
         self.consent.ask(question, Slot { answer, working });
         let mut ends = Instant::now() + deadline;
@@ -222,6 +249,10 @@ impl Broker {
                 stop = &mut stopped => {
                     shown.why = Some(Withdrawn::Stopped);
                     break QuestionOutcome::Stopped(stop);
+                }
+                Ok(note) = &mut denied => {
+                    shown.why = Some(Withdrawn::Stopped);
+                    break QuestionOutcome::Denied { note, reach: DenialReach::Call };
                 }
                 answer = &mut answered => {
                     shown.why = None;
@@ -253,9 +284,14 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    fn new(broker: &'a Broker, question: &Question, waits: WaitingQuestion) -> Self {
-        let put = PutQuestion { question: Arc::new(question.clone()), since_ms: now_ms() };
-        broker.put.lock().unwrap_or_else(PoisonError::into_inner).push(put);
+    fn new(
+        broker: &'a Broker,
+        question: &Question,
+        waits: WaitingQuestion,
+        deny: oneshot::Sender<Option<String>>,
+    ) -> Self {
+        let shown = PutQuestion { question: Arc::new(question.clone()), since_ms: now_ms() };
+        broker.lock_put().push(Put { shown, deny: Some(deny) });
         broker.open.send_modify(|n| *n += 1);
         Self { broker, id: question.id.clone(), why: Some(Withdrawn::Cancelled), _waits: waits }
     }
@@ -263,8 +299,7 @@ impl<'a> Shown<'a> {
 
 impl Drop for Shown<'_> {
     fn drop(&mut self) {
-        let is_other = |put: &PutQuestion| put.question.id != self.id;
-        self.broker.put.lock().unwrap_or_else(PoisonError::into_inner).retain(is_other);
+        self.broker.lock_put().retain(|put| put.shown.question.id != self.id);
         self.broker.open.send_modify(|n| *n = n.saturating_sub(1));
         if let Some(why) = self.why {
             self.broker.consent.withdraw(&self.id, why);
@@ -284,108 +319,4 @@ fn understood(answer: Answer, offers: &[super::Offer]) -> QuestionOutcome {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::tests::{broker, question, scope};
-    use super::*;
-
-    /// Keeps the slots, so that a test answers when it likes.
-    #[derive(Default)]
-    struct Kept {
-        slots: Mutex<Vec<Slot>>,
-        withdrawn: Mutex<Vec<(String, Withdrawn)>>,
-    }
-
-    impl Consent for Kept {
-        fn ask(&self, _: Question, slot: Slot) {
-            self.slots.lock().unwrap().push(slot);
-        }
-        fn withdraw(&self, question: &str, why: Withdrawn) {
-            self.withdrawn.lock().unwrap().push((question.into(), why));
-        }
-    }
-
-    async fn asked(with: impl FnOnce(Slot) + Send + 'static) -> (QuestionOutcome, Vec<(String, Withdrawn)>) {
-        let kept = Arc::new(Kept::default());
-        let (broker, scope) = (broker(kept.clone()), scope());
-        let ask = broker.ask(question("q"), &scope, std::future::pending());
-        let answer = async {
-            tokio::task::yield_now().await;
-            assert_eq!(*broker.open().borrow(), 1);
-            with(kept.slots.lock().unwrap().pop().unwrap());
-        };
-        let (outcome, ()) = tokio::join!(ask, answer);
-        assert_eq!(*broker.open().borrow(), 0);
-        let withdrawn = kept.withdrawn.lock().unwrap().clone();
-        (outcome, withdrawn)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn only_an_offered_answer_allows() {
-        let allow = |offer, lifetime| asked(move |slot| slot.answer(Answer::Allow { offer, lifetime }));
-        let allowed = QuestionOutcome::Allowed { offer: 0, lifetime: Lifetime::Once };
-        assert_eq!(allow(0, Lifetime::Once).await, (allowed, vec![]));
-        assert_eq!(allow(0, Lifetime::Always).await.0, QuestionOutcome::Closed);
-        assert_eq!(allow(7, Lifetime::Once).await.0, QuestionOutcome::Closed);
-        assert_eq!(asked(drop).await, (QuestionOutcome::Closed, vec![]));
-        let (note, reach) = (Some("ask me tomorrow".to_owned()), DenialReach::Call);
-        let no = Answer::Deny { note: note.clone(), reach };
-        assert_eq!(asked(|slot| slot.answer(no)).await.0, QuestionOutcome::Denied { note, reach });
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn nobody_answers_and_it_is_taken_away() {
-        let kept = Arc::new(Kept::default());
-        let began = Instant::now();
-        let outcome = broker(kept.clone()).ask(question("q"), &scope(), std::future::pending()).await;
-        assert_eq!((outcome, began.elapsed()), (QuestionOutcome::TimedOut, Duration::from_secs(45)));
-        assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), Withdrawn::Deadline)]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn working_in_the_dialog_starts_the_deadline_anew_up_to_a_bound() {
-        let kept = Arc::new(Kept::default());
-        let (broker, scope) = (broker(kept.clone()), scope());
-        let began = Instant::now();
-        let work = async {
-            loop {
-                tokio::time::sleep(Duration::from_secs(20)).await;
-                kept.slots.lock().unwrap()[0].working();
-            }
-        };
-        tokio::select! {
-            outcome = broker.ask(question("q"), &scope, std::future::pending()) => assert_eq!(outcome, QuestionOutcome::TimedOut),
-            () = work => unreachable!(),
-        }
-        assert_eq!(began.elapsed(), LONGEST);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_cancelled_call_takes_its_question_away() {
-        let kept = Arc::new(Kept::default());
-        let (broker, scope) = (broker(kept.clone()), scope());
-        tokio::select! {
-            biased;
-            _ = broker.ask(question("q"), &scope, std::future::pending()) => unreachable!(),
-            () = tokio::time::sleep(Duration::from_secs(1)) => {}
-        }
-        assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), Withdrawn::Cancelled)]);
-        let settled = broker.ask(question("r"), &scope, std::future::ready(())).await;
-        assert_eq!((settled, *broker.open().borrow()), (QuestionOutcome::Settled, 0));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_is_stopped_is_taken_away_and_no_answer_of_the_same_moment_allows_it() {
-        let kept = Arc::new(Kept::default());
-        let (broker, scope) = (broker(kept.clone()), scope());
-        let stop = async {
-            tokio::task::yield_now().await;
-            let slot = kept.slots.lock().unwrap().pop().unwrap();
-            slot.answer(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
-            assert!(broker.stops().pause("s"));
-        };
-        let (outcome, ()) = tokio::join!(broker.ask(question("q"), &scope, std::future::pending()), stop);
-        assert_eq!(outcome, QuestionOutcome::Stopped(Stop::Paused));
-        assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), Withdrawn::Stopped)]);
-        assert!(broker.put().is_empty());
-    }
-}
+mod tests;

@@ -4,12 +4,14 @@
 //!   else denies.
 //! - What is not ours stands behind a mark, on lines that the terminal never breaks: see [`rows`].
 
+mod batch;
 mod inbox;
 mod quote;
 mod rows;
 mod tty;
 
 use super::{Answer, Consent, DenialReach, Lifetime, Offer, Question, Slot, Withdrawn};
+use batch::Batch;
 use inbox::{Inbox, Next, Outbox};
 pub(crate) use quote::pieces;
 use std::os::fd::OwnedFd;
@@ -135,10 +137,13 @@ fn asked_at(
     (slot, choices): (&Slot, &[(usize, &Offer, Lifetime)]),
 ) -> Result<Answer, Instead> {
     loop {
+        let batch = Batch::around(question, inbox);
         if size.columns < rows::NARROWEST {
             tty.draw(&rows::too_narrow(size.columns))?;
         } else {
-            tty.draw(&rows::question(question, choices, size.columns))?;
+            let mut lines = rows::question(question, choices, size.columns);
+            lines.extend(batch.iter().flat_map(|batch| batch.hint(size.columns)));
+            tty.draw(&lines)?;
         }
         tty.hush(inbox, size)?;
         tty.write(PROMPT)?;
@@ -146,17 +151,31 @@ fn asked_at(
         if size.columns < rows::NARROWEST {
             return Ok(NO);
         }
-        if line.trim() != "d" {
-            return Ok(understood(line.trim(), choices));
+        match (line.trim(), batch) {
+            ("d", _) => {
+                slot.working();
+                leaf_through(&rows::details(question, size.columns), size, tty, inbox, slot)?;
+            }
+            ("b", Some(batch)) => {
+                slot.working();
+                if let Some(answer) = batch.answered(size, tty, inbox, slot)? {
+                    return Ok(answer);
+                }
+            }
+            (said, _) => return Ok(understood(said, choices)),
         }
-        slot.working();
-        leaf_through(&rows::details(question, size.columns), size, tty, inbox, slot)?;
         tty.clear()?;
     }
 }
 
-/// Shows lines a screen at a time.
-fn leaf_through(lines: &[String], size: Size, tty: &Tty, inbox: &Inbox, slot: &Slot) -> Result<(), Instead> {
+/// Shows lines a screen at a time; `true` if the last of them was shown.
+fn leaf_through(
+    lines: &[String],
+    size: Size,
+    tty: &Tty,
+    inbox: &Inbox,
+    slot: &Slot,
+) -> Result<bool, Instead> {
     let of_a_screen = size.rows.saturating_sub(3).max(1);
     let mut screens = lines.chunks(of_a_screen).peekable();
     while let Some(screen) = screens.next() {
@@ -164,11 +183,11 @@ fn leaf_through(lines: &[String], size: Size, tty: &Tty, inbox: &Inbox, slot: &S
         tty.draw(screen)?;
         tty.write(if screens.peek().is_some() { " Enter: more. q: back. " } else { " Enter: back. " })?;
         if tty.line(inbox, size)?.trim() == "q" {
-            return Ok(());
+            return Ok(false);
         }
         slot.working();
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Takes the question from the screen and says why.
@@ -196,6 +215,7 @@ fn choices(question: &Question) -> Vec<(usize, &Offer, Lifetime)> {
 
 fn understood(said: &str, choices: &[(usize, &Offer, Lifetime)]) -> Answer {
     let reach = match said {
+        "a" => DenialReach::Waiting,
         "s" => DenialReach::Session,
         "p" => DenialReach::Pause,
         _ => DenialReach::Call,

@@ -1,15 +1,17 @@
-//! Lockdown, pausing a session, and what a person denied for the rest of one: beginning them, and ending them again.
+//! Lockdown, pausing a session, and what a person denied for the rest of one: beginning them, and ending them again; and noes to
+//! what waits.
 //!
 //! - A stop holds before it is on record; its end is on record first. Who asked for it is on record with it.
 //! - Any program of this user that no sandbox holds can ask for either. It could end the trusted process as well, and nothing
 //!   is allowed by it: what was asked about before is asked about again. The person is told when such a program does it.
 
 use super::{Asker, failed};
+use crate::consent::Question;
 use crate::daemon_state::DaemonState;
 use crate::identity;
 use crate::session::Session;
 use ironcurtain_audit::{AuditError, Entry, Event};
-use ironcurtain_protocol::{ErrorCode, Reply};
+use ironcurtain_protocol::{ErrorCode, Reply, WaitingChoice};
 use std::sync::Arc;
 
 /// Begins lockdown; with it, every session is ended if that is wished.
@@ -58,6 +60,34 @@ pub(super) async fn end_lockdown(state: &DaemonState, asker: Asker) -> Reply {
     }
     tell(state, asker, "Lockdown was ended");
     Reply::Done
+}
+
+/// Denies questions that wait. Each has its own end on record.
+pub(super) async fn deny(
+    state: &DaemonState,
+    which: &WaitingChoice,
+    note: Option<String>,
+    asker: Asker,
+) -> Reply {
+    let is_meant = |question: &Question| match which {
+        WaitingChoice::All => true,
+        WaitingChoice::These(ids) => ids.contains(&question.id),
+    };
+    let note = note.map(|note| note.trim().to_owned()).filter(|note| !note.is_empty());
+    let denied = state.services.broker.deny(is_meant, note.as_deref());
+    if denied.is_empty() {
+        return match which {
+            WaitingChoice::All => Reply::Denied(denied),
+            WaitingChoice::These(_) => {
+                failed(ErrorCode::NotFound, "none of these questions waits".to_owned())
+            }
+        };
+    }
+    let words = format!("questions were denied together, {}: {}", by(asker), denied.join(", "));
+    match record(state, Entry::new(Event::Answer, words)).await {
+        Ok(()) => Reply::Denied(denied),
+        Err(problem) => failed(ErrorCode::Storage, format!("they are denied, but {problem}")),
+    }
 }
 
 /// Pauses a session.

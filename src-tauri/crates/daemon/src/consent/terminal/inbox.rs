@@ -122,6 +122,25 @@ impl Inbox {
         }
     }
 
+    /// Those that wait behind the one that is drawn, as far as they are meant; whoever answers them together works on each.
+    pub(super) fn waiting(&self, is_meant: impl Fn(&Question) -> bool) -> Vec<Question> {
+        let waiting = lock(&self.waiting);
+        let meant = waiting.queue.iter().filter(|(question, slot)| !slot.is_over() && is_meant(question));
+        meant
+            .map(|(question, slot)| {
+                slot.working();
+                question.clone()
+            })
+            .collect()
+    }
+
+    /// Takes one that waits, unless it is over.
+    pub(super) fn take(&self, id: &str) -> Option<Slot> {
+        let mut waiting = lock(&self.waiting);
+        let at = waiting.queue.iter().position(|(question, _)| question.id == id)?;
+        waiting.queue.remove(at).map(|(_, slot)| slot)
+    }
+
     /// True if the question that is drawn is over; what woke us for it is forgotten.
     pub(super) fn is_over(&self) -> bool {
         self.drain();

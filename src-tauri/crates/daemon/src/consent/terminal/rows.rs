@@ -73,7 +73,9 @@ pub(super) fn question(
     let session = format!("denies {} until this session ends", question.denial);
     rows.push(foreign("answer s", &session, Text::All));
     rows.push(Row::Ours(
-        "Answer p denies, and pauses the agent. Answer n with a text denies and tells it that.".to_owned(),
+        "Answer a denies this and all else that the agent has waiting. Answer p denies, and pauses the agent. Answer n with a \
+         text denies and tells it that."
+            .to_owned(),
     ));
     rows.extend(worst(question));
     rows.push(Row::Ours(
@@ -100,13 +102,35 @@ pub(super) fn details(question: &Question, width: usize) -> Vec<String> {
         rows.push(Row::Foreign("value".to_owned(), Text::All(value.clone())));
     }
     rows.extend(preview(question, usize::MAX));
-    let whole = rows.into_iter().map(|row| match row {
+    drawn(whole(rows), width)
+}
+
+/// Several questions of one agent, all that each of them would do and say, and what a yes for once means. Nothing is cut.
+pub(super) fn batch(questions: &[Question], width: usize) -> Vec<String> {
+    let mut rows: Vec<Row> = questions.first().map(who).unwrap_or_default();
+    for (n, question) in questions.iter().enumerate() {
+        rows.push(Row::Ours(format!("Call {} of {}:", n + 1, questions.len())));
+        rows.extend(how(question));
+        rows.extend(deeds(question, usize::MAX));
+        let with =
+            |(name, value): &(String, String)| foreign("with", &format!("{name} = {value}"), Text::All);
+        rows.extend(question.with.iter().map(with));
+        rows.extend(preview(question, usize::MAX));
+        rows.extend(question.also.iter().map(|also| foreign("means also", also, Text::All)));
+        rows.extend(question.offers.first().map(|offer| foreign("a yes once", &offer.sentence, Text::All)));
+    }
+    drawn(whole(rows), width)
+}
+
+/// The same rows with nothing cut.
+fn whole(rows: Vec<Row>) -> Vec<Row> {
+    let whole = |row| match row {
         Row::Foreign(label, Text::Head(text) | Text::Ends(text) | Text::Several(text)) => {
             Row::Foreign(label, Text::All(text))
         }
         whole @ (Row::Ours(_) | Row::Foreign(_, Text::All(_) | Text::Lines(..))) => whole,
-    });
-    drawn(whole.collect(), width)
+    };
+    rows.into_iter().map(whole).collect()
 }
 
 /// Everything that the call would do, the worst first.

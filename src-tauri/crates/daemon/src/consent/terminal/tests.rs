@@ -3,6 +3,7 @@
 mod drawing;
 mod noes;
 mod person;
+mod together;
 
 use super::super::tests::question;
 use super::super::{Consequence, Piece, Preview, Verb};

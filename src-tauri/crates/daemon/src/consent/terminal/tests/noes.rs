@@ -12,6 +12,7 @@ fn a_no_can_be_for_the_session_pause_the_agent_or_tell_it_why() {
     let person = Person::at(80);
     let plain = |note: Option<&str>| (note.map(str::to_owned), DenialReach::Call);
     for (line, expected) in [
+        ("a\n", (None, DenialReach::Waiting)),
         ("s\n", (None, DenialReach::Session)),
         ("p\n", (None, DenialReach::Pause)),
         ("n use the drafts\n", plain(Some("use the drafts"))),

@@ -1,0 +1,145 @@
+//! Questions that end in every way that they can.
+
+use super::super::tests::{broker, question, scope};
+use super::*;
+
+/// Keeps the slots, so that a test answers when it likes.
+#[derive(Default)]
+struct Kept {
+    slots: Mutex<Vec<Slot>>,
+    withdrawn: Mutex<Vec<(String, Withdrawn)>>,
+}
+
+impl Consent for Kept {
+    fn ask(&self, _: Question, slot: Slot) {
+        self.slots.lock().unwrap().push(slot);
+    }
+    fn withdraw(&self, question: &str, why: Withdrawn) {
+        self.withdrawn.lock().unwrap().push((question.into(), why));
+    }
+}
+
+async fn asked(with: impl FnOnce(Slot) + Send + 'static) -> (QuestionOutcome, Vec<(String, Withdrawn)>) {
+    let kept = Arc::new(Kept::default());
+    let (broker, scope) = (broker(kept.clone()), scope());
+    let ask = broker.ask(question("q"), &scope, std::future::pending());
+    let answer = async {
+        tokio::task::yield_now().await;
+        assert_eq!(*broker.open().borrow(), 1);
+        with(kept.slots.lock().unwrap().pop().unwrap());
+    };
+    let (outcome, ()) = tokio::join!(ask, answer);
+    assert_eq!(*broker.open().borrow(), 0);
+    let withdrawn = kept.withdrawn.lock().unwrap().clone();
+    (outcome, withdrawn)
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_an_offered_answer_allows() {
+    let allow = |offer, lifetime| asked(move |slot| slot.answer(Answer::Allow { offer, lifetime }));
+    let allowed = QuestionOutcome::Allowed { offer: 0, lifetime: Lifetime::Once };
+    assert_eq!(allow(0, Lifetime::Once).await, (allowed, vec![]));
+    assert_eq!(allow(0, Lifetime::Always).await.0, QuestionOutcome::Closed);
+    assert_eq!(allow(7, Lifetime::Once).await.0, QuestionOutcome::Closed);
+    assert_eq!(asked(drop).await, (QuestionOutcome::Closed, vec![]));
+    let (note, reach) = (Some("ask me tomorrow".to_owned()), DenialReach::Call);
+    let no = Answer::Deny { note: note.clone(), reach };
+    assert_eq!(asked(|slot| slot.answer(no)).await.0, QuestionOutcome::Denied { note, reach });
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_answers_and_it_is_taken_away() {
+    let kept = Arc::new(Kept::default());
+    let began = Instant::now();
+    let outcome = broker(kept.clone()).ask(question("q"), &scope(), std::future::pending()).await;
+    assert_eq!((outcome, began.elapsed()), (QuestionOutcome::TimedOut, Duration::from_secs(45)));
+    assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), Withdrawn::Deadline)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn working_in_the_dialog_starts_the_deadline_anew_up_to_a_bound() {
+    let kept = Arc::new(Kept::default());
+    let (broker, scope) = (broker(kept.clone()), scope());
+    let began = Instant::now();
+    let work = async {
+        loop {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            kept.slots.lock().unwrap()[0].working();
+        }
+    };
+    tokio::select! {
+        outcome = broker.ask(question("q"), &scope, std::future::pending()) => assert_eq!(outcome, QuestionOutcome::TimedOut),
+        () = work => unreachable!(),
+    }
+    assert_eq!(began.elapsed(), LONGEST);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_call_takes_its_question_away() {
+    let kept = Arc::new(Kept::default());
+    let (broker, scope) = (broker(kept.clone()), scope());
+    tokio::select! {
+        biased;
+        _ = broker.ask(question("q"), &scope, std::future::pending()) => unreachable!(),
+        () = tokio::time::sleep(Duration::from_secs(1)) => {}
+    }
+    assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), Withdrawn::Cancelled)]);
+    let settled = broker.ask(question("r"), &scope, std::future::ready(())).await;
+    assert_eq!((settled, *broker.open().borrow()), (QuestionOutcome::Settled, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_stopped_is_taken_away_and_no_answer_of_the_same_moment_allows_it() {
+    let kept = Arc::new(Kept::default());
+    let (broker, scope) = (broker(kept.clone()), scope());
+    let stop = async {
+        tokio::task::yield_now().await;
+        let slot = kept.slots.lock().unwrap().pop().unwrap();
+        slot.answer(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
+        assert!(broker.stops().pause("s"));
+    };
+    let (outcome, ()) = tokio::join!(broker.ask(question("q"), &scope, std::future::pending()), stop);
+    assert_eq!(outcome, QuestionOutcome::Stopped(Stop::Paused));
+    assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), Withdrawn::Stopped)]);
+    assert!(broker.put().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_are_denied_together_and_each_ends_for_itself() {
+    let kept = Arc::new(Kept::default());
+    let (broker, scope) = (broker(kept.clone()), scope());
+    let of = |id: &str, session: &str| Question { session: session.into(), ..question(id) };
+    let ask = |asked: Question| broker.ask(asked, &scope, std::future::pending());
+    let deny = async {
+        tokio::task::yield_now().await;
+        let mut slots = std::mem::take(&mut *kept.slots.lock().unwrap());
+        // A yes of the same moment comes too late for what is denied.
+        slots.remove(0).answer(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
+        let denied = broker.deny(|question| question.session == "s", Some("not now"));
+        assert_eq!(denied, ["one", "two"]);
+        assert_eq!(broker.deny(|question| question.session == "s", None), [""; 0], "once");
+        slots.remove(1).answer(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
+    };
+    let (one, two, other, ()) =
+        tokio::join!(ask(of("one", "s")), ask(of("two", "s")), ask(of("other", "t")), deny);
+    let no = QuestionOutcome::Denied { note: Some("not now".into()), reach: DenialReach::Call };
+    assert_eq!((one, two), (no.clone(), no));
+    assert_eq!(other, QuestionOutcome::Allowed { offer: 0, lifetime: Lifetime::Once });
+    let withdrawn = kept.withdrawn.lock().unwrap().clone();
+    assert_eq!(withdrawn, [("one".to_owned(), Withdrawn::Stopped), ("two".to_owned(), Withdrawn::Stopped)]);
+    assert!(broker.put().is_empty());
+}
+
+#[test]
+fn an_agent_is_a_process_with_all_of_its_sessions_and_not_a_name() {
+    let of = |session: &str, pid: Option<u32>| {
+        let mut asked = Question { session: session.into(), ..question("q") };
+        let process = |pid| ironcurtain_protocol::ProcessView { pid, exe: None, name: "claude".into() };
+        asked.client.chain = pid.map(process).into_iter().collect();
+        asked
+    };
+    let one = of("one", Some(7));
+    assert!(one.is_of_same_agent(&of("one", Some(8))) && one.is_of_same_agent(&of("two", Some(7))));
+    assert!(!one.is_of_same_agent(&of("two", Some(8))));
+    assert!(!of("one", None).is_of_same_agent(&of("two", None)), "nobody knows whose they are");
+}

@@ -1,0 +1,121 @@
+//! Several calls of one agent, answered together.
+
+use super::super::super::tests::question;
+use super::super::super::{Answer, Consent, Question, Withdrawn};
+use super::super::{NO, PROMPT};
+use super::person::Person;
+use super::{ONCE, ended, of_file, said};
+
+fn of(id: &str) -> Question {
+    of_file(id, &format!("/home/u/{id}.txt"), id)
+}
+
+/// Asks about these, and leafs to the end of all that the person can allow together.
+fn sees_all(person: &Person) -> String {
+    person.types("b\n");
+    let mut seen = String::new();
+    loop {
+        seen.push_str(&person.sees(" Enter: "));
+        let rest = person.sees(". ");
+        person.types("\n");
+        if rest.starts_with("back") {
+            return seen;
+        }
+    }
+}
+
+#[test]
+fn calls_of_an_agent_are_allowed_together_after_every_row_was_shown() {
+    let person = Person::at(80);
+    let other = Question { session: "another agent".into(), ..of("other") };
+    // One that is for no single call is answered by itself.
+    let mut standing = of("standing");
+    standing.offers[0].lifetimes.remove(0);
+    standing.offers[0].lifetimes.push(super::super::Lifetime::Session);
+    let first = person.is_asked(of("first"));
+    person.sees(PROMPT);
+    let mut answers = Vec::new();
+    for asked in [of("second"), other, standing, of("third"), of("over")] {
+        answers.push(person.is_asked(asked));
+    }
+    // Drawn anew, with what came meanwhile.
+    person.types("d\n");
+    person.sees(" Enter: back. ");
+    person.types("\n");
+    assert!(person.sees(PROMPT).contains(" 3 more of this agent wait. Type b to see all 4 together."));
+    let shown = sees_all(&person);
+    for name in ["first", "second", "third", "over"] {
+        assert!(shown.contains(&format!(" READ       | /home/u/{name}.txt")), "{name}: {shown}");
+    }
+    assert_eq!(shown.matches(" a yes once | claude may read it").count(), 4, "{shown}");
+    assert!(!shown.contains("other.txt") && !shown.contains("standing.txt"), "{shown}");
+    person.sees(PROMPT);
+    // One came, and one is over, after all were shown.
+    let late = person.is_asked(of("late"));
+    person.terminal.withdraw("over", Withdrawn::Cancelled);
+    person.types("all 4\n");
+    assert_eq!(said(first), ONCE);
+    let [second, other, standing, third, over] = answers.try_into().unwrap();
+    assert_eq!((said(second), said(third)), (ONCE, ONCE));
+    assert_eq!(ended(over), None);
+    for (answer, name) in [(other, "other"), (standing, "standing"), (late, "late")] {
+        assert!(person.sees(PROMPT).contains(&format!("{name}.txt")));
+        person.types("\n");
+        assert_eq!(said(answer), NO);
+    }
+}
+
+#[test]
+fn nothing_is_allowed_together_by_less_than_all_of_it() {
+    let person = Person::at(80);
+    let first = person.is_asked(of("first"));
+    person.sees(PROMPT);
+    // Alone there is nothing to be seen together: it is no answer that allows.
+    person.types("b\n");
+    assert_eq!(said(first), NO);
+    let first = person.is_asked(of("first"));
+    let second = person.is_asked(of("second"));
+    for typed in ["all 2\n", "1\n", "all 3\n", "\n"].map(Some).into_iter().chain([None]) {
+        person.sees(PROMPT);
+        person.types("d\n");
+        person.sees(" Enter: back. ");
+        person.types("\n");
+        person.sees(PROMPT);
+        match typed {
+            // Left before the end of it.
+            None => {
+                person.types("b\n");
+                person.sees(" Enter: ");
+                person.types("q\n");
+            }
+            Some("all 2\n") => {
+                sees_all(&person);
+                // Typed before it was quiet for half a second.
+                person.types("all 2\n");
+                person.sees(PROMPT);
+                person.types("\n");
+            }
+            Some(typed) => {
+                sees_all(&person);
+                person.sees(PROMPT);
+                person.types(typed);
+            }
+        }
+    }
+    person.sees(PROMPT);
+    person.types("a\n");
+    let Answer::Deny { reach, .. } = said(first) else { panic!("it was allowed") };
+    assert_eq!(reach, super::super::DenialReach::Waiting);
+    person.sees(PROMPT);
+    person.types("\n");
+    assert_eq!(said(second), NO);
+}
+
+#[test]
+fn a_question_alone_has_no_word_of_others() {
+    let person = Person::at(80);
+    let answer = person.is_asked(question("q"));
+    assert!(!person.sees(PROMPT).contains("Type b"));
+    person.types("\n");
+    assert_eq!(said(answer), NO);
+}
