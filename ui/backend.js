@@ -19,6 +19,17 @@ export const restartServer = (session) => invoke("restart_server", { session });
 /** @type {(session: string, path: string, choice: "keep" | "quarantine") => Promise<unknown>} */
 export const decideLeft = (session, path, choice) => invoke("decide_left", { session, path, choice });
 
+/** @param {string} session @param {boolean} on */
+export const pauseSession = (session, on) => invoke("pause_session", { session, on });
+/** @param {boolean} on @param {boolean} endSessions */
+export const lockDown = (on, endSessions) => invoke("lock_down", { on, endSessions });
+
+// Questions that nobody answered, and noes that hold
+/** @param {string} question */
+export const forgetQuestion = (question) => invoke("forget_question", { question });
+/** @type {(question: string) => Promise<boolean>} Opens the dialog; true where the person said yes there. */
+export const askAgain = (question) => invoke("ask_again", { question });
+
 // Grants
 /** @type {(grants: string[]) => Promise<import("./types.js").TakenBack[]>} */
 export const takeBack = (grants) => invoke("take_back", { grants });
@@ -62,6 +73,21 @@ export const takeUpdate = (name) => invoke("take_update", { name });
 export const lookAtTools = (name) => invoke("look_at_tools", { name });
 /** @type {(name: string) => Promise<string>} */
 export const keepTools = (name) => invoke("keep_tools", { name });
+
+/** @type {(wanted: { what: string, name: string }) => Promise<import("./types.js").PlannedServer>} */
+export const planServer = (wanted) => invoke("plan_server", { wanted });
+/** @type {() => Promise<string>} Writes what was shown. */
+export const writeServer = () => invoke("write_server");
+/** @type {(session: string) => Promise<string[]>} */
+export const serverLog = (session) => invoke("server_log", { session });
+
+// Secrets: names come back, values never
+/** @type {() => Promise<string[]>} */
+export const secrets = () => invoke("secrets");
+/** @type {(name: string, value: string) => Promise<unknown>} */
+export const setSecret = (name, value) => invoke("set_secret", { name, value });
+/** @type {(name: string) => Promise<unknown>} */
+export const removeSecret = (name) => invoke("remove_secret", { name });
 
 // Activity
 /** @type {(wanted: import("./types.js").Wanted, skip: number, most: number) => Promise<import("./types.js").Calls>} */

@@ -1,4 +1,4 @@
-// The curtain of the tray icon, drawn for the window: closed, with a question, open where nothing is protected, or cracked.
+// The curtain of the tray icon, drawn for the window: closed, with a question, crossed in lockdown, open where nothing is protected, or cracked.
 
 import { html, svg } from "./html.js";
 
@@ -11,7 +11,7 @@ const DRAWN_LEFT = "M3 5.5H7.500C7.500 11 6.500 16 5.500 20.500 4.500 20.800 3.7
 const DRAWN_RIGHT = "M21 5.5H16.500C16.500 11 17.500 16 18.500 20.500 19.500 20.800 20.300 20.500 21 20Z";
 const RAIL = "M3.1 2.6H20.9a1.5 1.5 0 0 1 0 3H3.1a1.5 1.5 0 0 1 0-3Z";
 
-/** @param {"protecting" | "part" | "asking" | "open" | "degraded"} mood */
+/** @param {"protecting" | "part" | "asking" | "lockdown" | "open" | "degraded"} mood */
 export const curtain = (mood) =>
   html`<svg class="curtain ${mood}" viewBox="0 0 24 24" aria-hidden="true">${svg`<path class="rail" d=${RAIL} />`}${shape(mood)}</svg>`;
 
@@ -19,5 +19,6 @@ export const curtain = (mood) =>
 function shape(mood) {
   if (mood === "degraded") return svg`<path class="cloth" d=${LEFT} /><path class="cloth" d=${RIGHT} />`;
   if (mood === "open") return svg`<path class="cloth" d=${DRAWN_LEFT} /><path class="cloth" d=${DRAWN_RIGHT} />`;
+  if (mood === "lockdown") return svg`<path class="cloth" d=${CLOSED} /><path class="cross" d="M5 8 19 19M19 8 5 19" />`;
   return svg`<path class="cloth" d=${CLOSED} /><path class="hole" d=${KEYHOLE} />`;
 }

@@ -9,6 +9,12 @@ import { folderOf } from "./words.js";
 const OTHER = { host: "Hosts", tool: "Tools" };
 
 /**
+ * What is granted, without the noes that stand in the same list.
+ * @param {{ grants: Grant[] }} snapshot
+ */
+export const permissions = ({ grants }) => grants.filter((grant) => grant.kind !== "declined");
+
+/**
  * The heading that a grant stands under.
  * @param {Grant} grant
  * @param {View["by"]} by

@@ -7,11 +7,14 @@ import { count } from "./words.js";
 /**
  * What Home says: the curtain's look, a title and a sentence.
  * @param {Snapshot} snapshot
- * @returns {{ mood: "protecting" | "part" | "asking" | "open" | "degraded", title: string, text: string }}
+ * @returns {{ mood: "protecting" | "part" | "asking" | "lockdown" | "open" | "degraded", title: string, text: string }}
  */
 export function truth({ status, sessions, waiting, clients, recent }) {
   if (status.protection === "degraded") {
     return { mood: "degraded", title: "Something is wrong", text: "What cannot be judged or put on record is denied until it is put right." };
+  }
+  if (status.lockdown) {
+    return { mood: "lockdown", title: "Locked down", text: "Whatever needs your word is denied at once. What you granted and what the rules allow goes on." };
   }
   if (waiting.length > 0) {
     return { mood: "asking", title: `${count(waiting.length, "question")} for you`, text: "Nothing happens until you answer; no answer is a no." };
@@ -36,5 +39,5 @@ export function truth({ status, sessions, waiting, clients, recent }) {
 export function stateLine(snapshot) {
   const { mood, title } = truth(snapshot);
   if (mood === "asking") return `? ${count(snapshot.waiting.length, "question")} waiting`;
-  return `${{ protecting: "\u2713", part: "\u26a0", open: "\u25cb", degraded: "\u26a0" }[mood]} ${title}`;
+  return `${{ protecting: "\u2713", part: "\u26a0", lockdown: "\u2715", open: "\u25cb", degraded: "\u26a0" }[mood]} ${title}`;
 }

@@ -4,8 +4,9 @@
  * @typedef {{ pid: number, exe: string | null, name: string }} Process
  * @typedef {{ name: string, exe: string | null, chain: Process[], cwd: string | null, says_it_is: string | null, label: string | null }} Client
  * @typedef {{ path: string, source: string, grant: string | null }} Root
- * @typedef {{ id: string, client: Client, server: string, sandboxed: boolean, remote: boolean, started_ms: number, sandbox_dir: string,
- *   allowed: number, denied: number, asked: number, roots: Root[], left: number }} Session
+ * @typedef {{ id: string, client: Client, server: string, connection: string | null, trouble: string | null, sandboxed: boolean,
+ *   remote: boolean, started_ms: number, sandbox_dir: string, allowed: number, denied: number, asked: number, roots: Root[],
+ *   left: number, paused: boolean }} Session
  * @typedef {{ path: string, shown: string, when: string, is_new: boolean, diff: string | null,
  *   state: "left" | "kept" | "quarantined" | "put-back", moved_to: string | null, keys: string[], time_ms: number }} LeftFile
  * @typedef {{ id: string, client: string, server: string, started_ms: number, ended_ms: number | null, looking: boolean,
@@ -13,16 +14,23 @@
  * @typedef {"read" | "write" | "delete"} Access
  * @typedef {"session" | "quarter-hour" | "hour" | "always"} Lifetime
  * @typedef {{ id: string, client: string, server: string, session: string | null, path: string,
- *   kind: "file" | "folder" | "host" | "tool", access: string[], lifetime: string, expires_ms: number | null,
+ *   kind: "file" | "folder" | "host" | "tool" | "declined", access: string[], lifetime: string, expires_ms: number | null,
  *   created_ms: number, last_used_ms: number | null, uses: number, provenance: string, suspended: string | null,
  *   ending: string | null, unused_days: number | null }} Grant
+ *   Of kind `declined` it is the person's no to a project that was proposed to be granted.
  * @typedef {{ key: string, name: string, servers: string[], live: string[] }} KnownClient
  *   A client that a grant can be for: its key is the program that the kernel proved.
- * @typedef {{ protection: "protecting" | "asking" | "degraded", pid: number, version: string, started_ms: number,
- *   sessions: number, questions: number, troubles: string[], servers: string[], policy: string }} Status
+ * @typedef {{ protection: "protecting" | "asking" | "lockdown" | "degraded", pid: number, version: string, started_ms: number,
+ *   sessions: number, questions: number, lockdown: boolean, troubles: string[], servers: string[], policy: string }} Status
  * @typedef {{ sentence: string, line: string | null }} Waiting
+ * @typedef {{ id: string, session: string, client: string, server: string, tool: string | null, lines: string[], rule: string,
+ *   reason: string, since_ms: number | null, kept_seconds: number | null,
+ *   state: "waiting" | "missed" | "shown-again" | "allowed-late" }} MissedQuestion
+ * @typedef {{ id: string, session: string, client: string, server: string, what: string, note: string | null,
+ *   time_ms: number }} Denial
+ * @typedef {{ missed: MissedQuestion[], denied: Denial[] }} Questions
  * @typedef {{ status: Status, sessions: Session[], records: SessionRecord[], grants: Grant[], waiting: Waiting[],
- *   clients: KnownClient[], recent: Call[], home: string, shim: string,
+ *   questions: Questions, clients: KnownClient[], recent: Call[], home: string, shim: string,
  *   appearance: "system" | "light" | "dark" }} Snapshot
  *
  * @typedef {{ grant: string, at_ms: number | null, restarted: number, note: string | null, problem: string | null }} TakenBack
@@ -43,7 +51,9 @@
  *
  * @typedef {{ name: string, description: string | null, command: string, sandboxed: boolean, remote: boolean, reaches: string[],
  *   tools: { name: string, means: string }[], version: string | null, problem: string | null, can_install: boolean,
- *   sessions: number }} Server
+ *   live: LiveServer[], secrets: string[] }} Server
+ * @typedef {{ session: string, client: string, started_ms: number, restarts: number, trouble: string | null }} LiveServer
+ * @typedef {{ name: string, entry: string, reaches: string[], remote: boolean, plain_values: boolean }} PlannedServer
  * @typedef {{ id: string, title: string, about: string, why: string, from: string, needs: string | null,
  *   settings: Record<string, string>, package: boolean }} CatalogEntry
  * @typedef {{ servers: Server[], catalog: CatalogEntry[], file: string }} Servers

@@ -4,6 +4,7 @@
 //!   same. No command answers a question.
 //! - INVARIANT: a file or folder is granted only as a picker of the system gave it to this process; the page names none.
 
+mod adding;
 mod clients;
 mod command_error;
 #[cfg(target_os = "linux")]
@@ -13,17 +14,21 @@ mod pick;
 mod preferences;
 mod record;
 mod rules;
+mod secrets;
+mod server_log;
 mod servers;
 mod servers_view;
 mod sessions;
 mod settings;
 mod snapshot;
+mod stops;
 
 #[cfg(target_os = "linux")]
 pub(crate) use engine::closed;
 
 use crate::backend::Backend;
 use crate::consent::DialogConsent;
+use adding::AdditionDraft;
 use clients::ClientDrafts;
 use ironcurtain_daemon::StandingGrant;
 use servers::ServerDrafts;
@@ -45,6 +50,7 @@ pub(crate) struct AppState {
     taken_back: Mutex<Vec<StandingGrant>>,
     drafts: ServerDrafts,
     client_drafts: ClientDrafts,
+    addition: AdditionDraft,
 }
 
 impl AppState {
@@ -56,6 +62,7 @@ impl AppState {
             taken_back: Mutex::default(),
             drafts: ServerDrafts::default(),
             client_drafts: ClientDrafts::default(),
+            addition: AdditionDraft::default(),
         }
     }
 }
@@ -114,6 +121,10 @@ pub(crate) fn commands() -> impl Fn(tauri::ipc::Invoke) -> bool + Send + Sync + 
         sessions::restart_server,
         sessions::decide_left,
         sessions::show_question,
+        stops::pause_session,
+        stops::lock_down,
+        stops::forget_question,
+        stops::ask_again,
         grants::take_back,
         grants::give_again,
         grants::change_grant,
@@ -132,6 +143,12 @@ pub(crate) fn commands() -> impl Fn(tauri::ipc::Invoke) -> bool + Send + Sync + 
         servers::take_update,
         servers::look_at_tools,
         servers::keep_tools,
+        adding::plan_server,
+        adding::write_server,
+        server_log::server_log,
+        secrets::secrets,
+        secrets::set_secret,
+        secrets::remove_secret,
         record::activity,
         record::export_activity,
         record::check_log,

@@ -54,6 +54,36 @@ fn a_session_shows_its_proof_and_folders_and_can_be_ended() {
 }
 
 #[test]
+fn an_agent_is_paused_all_is_locked_down_and_noes_and_missed_questions_are_undone_in_the_window() {
+    let screen = Screen::start();
+    let stand = Stand::start(&screen, &["app"]);
+    says(&screen, "Each of these was denied. If the agent tries again, you are asked again.");
+    let missed = "Claude Code, write /home/ada/Documents/tax/2026/summary.md (+3 -1 lines)";
+    screen.press(WINDOW, "push button", &format!("Ask me now: {missed}"));
+    assert_eq!(stand.event(), "asked-again q8");
+    gone(&screen, &format!("Ask me now: {missed}"));
+    screen.press(WINDOW, "push button", "Lock down");
+    says(&screen, "Whatever needs your word is denied at once and nobody asks you");
+    screen.press(WINDOW, "push button", "Lock down");
+    assert_eq!(stand.event(), "lockdown true false");
+    says(&screen, "Locked down");
+    screen.picture("lockdown");
+    screen.press(WINDOW, "push button", "End lockdown");
+    says(&screen, "Nothing is granted by this.");
+    screen.press(WINDOW, "push button", "End lockdown");
+    assert_eq!(stand.event(), "lockdown false false");
+    open(&screen, "Sessions");
+    screen.press(WINDOW, "push button", "Pause Cursor with git");
+    assert_eq!(stand.event(), "paused s2");
+    says(&screen, "everything this agent asks for here is denied until you resume it");
+    screen.press(WINDOW, "push button", "Resume Cursor with git");
+    assert_eq!(stand.event(), "resumed s2");
+    screen.press(WINDOW, "push button", "Ask me again about delete_file in /home/ada/Pictures");
+    assert_eq!(stand.event(), "forgot q5");
+    gone(&screen, "Ask me again about delete_file in /home/ada/Pictures");
+}
+
+#[test]
 fn files_that_run_later_are_listed_and_each_is_kept_or_moved_by_the_persons_word() {
     let screen = Screen::start();
     let stand = Stand::start(&screen, &["app"]);

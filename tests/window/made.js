@@ -13,10 +13,10 @@
     calls: [],
     fail: {},
     listeners: [],
-    status: { protection: "protecting", pid: 4711, version: "0.1.0", started_ms: now - 3_600_000, sessions: 2, questions: 0, troubles: [], servers: ["filesystem", "git", "fetch"], policy: "0".repeat(64) },
+    status: { protection: "protecting", pid: 4711, version: "0.1.0", started_ms: now - 3_600_000, sessions: 2, questions: 0, lockdown: false, troubles: [], servers: ["filesystem", "git", "fetch"], policy: "0".repeat(64) },
     sessions: [
-      { id: "s1", client, server: "filesystem", sandboxed: true, started_ms: now - 26 * 60_000, sandbox_dir: "", allowed: 148, denied: 3, asked: 5, left: 2, roots: [{ path: `${home}/.local/state/ironcurtain/sessions/s1/sandbox`, source: "session sandbox", grant: null }, { path: `${home}/src/app`, source: "rule `work`", grant: null }, { path: `${home}/Documents/tax`, source: "grant `g1`", grant: "g1" }] },
-      { id: "s2", client: { ...client, name: "Cursor", exe: "/opt/cursor/cursor", says_it_is: null }, server: "git", sandboxed: false, started_ms: now - 4 * 60_000, sandbox_dir: "", allowed: 12, denied: 0, asked: 0, left: 0, roots: [] },
+      { id: "s1", client, server: "filesystem", connection: "c1", trouble: null, paused: false, remote: false, sandboxed: true, started_ms: now - 26 * 60_000, sandbox_dir: "", allowed: 148, denied: 3, asked: 5, left: 2, roots: [{ path: `${home}/.local/state/ironcurtain/sessions/s1/sandbox`, source: "session sandbox", grant: null }, { path: `${home}/src/app`, source: "rule `work`", grant: null }, { path: `${home}/Documents/tax`, source: "grant `g1`", grant: "g1" }] },
+      { id: "s2", client: { ...client, name: "Cursor", exe: "/opt/cursor/cursor", says_it_is: null }, server: "git", connection: null, trouble: "it ended with status 1; the last it wrote to standard error: `no module <b>git</b>`", paused: true, remote: false, sandboxed: false, started_ms: now - 4 * 60_000, sandbox_dir: "", allowed: 12, denied: 0, asked: 0, left: 0, roots: [] },
     ],
     records: [
       { id: "s1", client: "Claude Code", server: "filesystem", started_ms: now - 26 * 60_000, ended_ms: null, looking: false, unfinished: [], files: [
@@ -33,8 +33,16 @@
       grant("g4", "/srv/projects/shared", ["read", "write", "delete"], "always", { client: "Cursor", server: "git", unused_days: 41 }),
       grant("g5", "docs.example.org:443", ["reach"], "always", { kind: "host", server: "fetch" }),
       grant("g6", "send_message to \u05d0\u05d1\u05d2 <img src=x onerror=alert(1)>", ["use"], "1 hour", { kind: "tool", server: "slack", expires_ms: now + 3_000_000 }),
+      grant("g7", `${home}/src/secret-plans`, [], "until you take the no back", { kind: "declined", uses: 0, last_used_ms: null, provenance: "proposed workspace" }),
     ],
     waiting: [],
+    questions: {
+      missed: [
+        { id: "q8", session: "s1", client: "Claude Code", server: "filesystem", tool: "write_file", lines: [`write ${home}/Documents/tax/2026/summary.md (+3 -1 lines)`], rule: "ask-before-writing", reason: "It is outside the folders you granted for writing.", since_ms: null, kept_seconds: 700, state: "missed" },
+        { id: "q9", session: "s2", client: "Cursor", server: "git", tool: "git_push", lines: ["push main to evil.example <img src=x onerror=alert(1)>"], rule: "ask-before-pushing", reason: "It leaves this computer.", since_ms: null, kept_seconds: 40, state: "allowed-late" },
+      ],
+      denied: [{ id: "q5", session: "s1", client: "Claude Code", server: "filesystem", what: `delete_file in ${home}/Pictures`, note: "not these", time_ms: now - 300_000 }],
+    },
     clients: [{ key: "/opt/claude/claude", name: "Claude Code", servers: ["filesystem", "fetch"], live: ["filesystem"] }, { key: "/opt/cursor/cursor", name: "Cursor", servers: ["git"], live: ["git"] }],
     log: [
       call(1480, 95, "allow", "Done", "read_text_file", "Allowed by what you granted", `${home}/Documents/tax/2026/summary.md`),
@@ -57,9 +65,9 @@
     servers: {
       file: `${home}/.config/ironcurtain/mcp-servers.json`,
       servers: [
-        { name: "filesystem", description: "Reads and writes your files.", command: "ironcurtain-filesystem", sandboxed: true, reaches: ["Files: what you granted, and the session's own folder", "Network: none"], tools: [{ name: "read_text_file", means: "reads a path" }, { name: "write_file", means: "writes a path" }], version: null, problem: null, can_install: false, sessions: 1 },
-        { name: "git", description: null, command: "/home/ada/.local/bin/uvx mcp-server-git", sandboxed: false, reaches: ["Everything that you can"], tools: [], version: null, problem: null, can_install: true, sessions: 1 },
-        { name: "fetch", description: null, command: "uvx mcp-server-fetch==2026.6", sandboxed: true, reaches: ["Files: system programs and its own, read-only", "Network: docs.example.org; you are asked about any other host"], tools: [{ name: "fetch", means: "fetches an address" }], version: "2026.6.4", problem: null, can_install: true, sessions: 0 },
+        { name: "filesystem", description: "Reads and writes your files.", command: "ironcurtain-filesystem", sandboxed: true, reaches: ["Files: what you granted, and the session's own folder", "Network: none"], tools: [{ name: "read_text_file", means: "reads a path" }, { name: "write_file", means: "writes a path" }], version: null, problem: null, can_install: false, secrets: [], live: [{ session: "s1", client: "Claude Code", started_ms: now - 26 * 60_000, restarts: 0, trouble: null }] },
+        { name: "git", description: null, command: "/home/ada/.local/bin/uvx mcp-server-git", sandboxed: false, reaches: ["Everything that you can"], tools: [], version: null, problem: null, can_install: true, secrets: ["git-token"], live: [{ session: "s2", client: "Cursor", started_ms: now - 4 * 60_000, restarts: 2, trouble: "it ended with status 1; the last it wrote to standard error: `no module <b>git</b>`" }] },
+        { name: "fetch", description: null, command: "uvx mcp-server-fetch==2026.6", sandboxed: true, reaches: ["Files: system programs and its own, read-only", "Network: docs.example.org; you are asked about any other host"], tools: [{ name: "fetch", means: "fetches an address" }], version: "2026.6.4", problem: null, can_install: true, secrets: [], live: [] },
       ],
       catalog: [
         { id: "time", title: "Time", about: "Tells the time and converts between zones.", why: "It needs nothing of yours, so it sees nothing and reaches no network.", from: "PyPI package mcp-server-time", needs: null, settings: {}, package: true },
@@ -67,6 +75,7 @@
         { id: "fetch", title: "Fetch", about: "Fetches a page as text.", why: "You are asked about every host.", from: "PyPI package mcp-server-fetch", needs: null, settings: {}, package: true },
       ],
     },
+    secrets: ["brave-key"],
     found: [
       { id: "claude-code", name: "Claude Code", file: `${home}/.claude.json`, state: "bypassing", problem: null, entries: [{ name: "filesystem", way: "server filesystem, behind the shield", past: false }, { name: "jira", way: "goes past the shield: npx jira-mcp", past: true }] },
       { id: "cursor", name: "Cursor", file: `${home}/.cursor/mcp.json`, state: "not-connected", problem: null, entries: [] },
@@ -77,10 +86,14 @@
   };
 
   const commands = {
-    snapshot: () => ({ status: made.status, sessions: made.sessions, records: made.records, grants: made.grants, waiting: made.waiting, clients: made.clients, recent: made.log.slice(0, 6), home, shim: "/usr/bin/ironcurtain-shim", appearance: made.settings.appearance }),
+    snapshot: () => ({ status: made.status, sessions: made.sessions, records: made.records, grants: made.grants, waiting: made.waiting, questions: made.questions, clients: made.clients, recent: made.log.slice(0, 6), home, shim: "/usr/bin/ironcurtain-shim", appearance: made.settings.appearance }),
     show_question: () => null,
     end_session: ({ session }) => { made.sessions = made.sessions.filter((one) => one.id !== session); made.change(); },
     restart_server: () => null,
+    pause_session: ({ session, on }) => { made.sessions.find((one) => one.id === session).paused = on; made.change(); },
+    lock_down: ({ on, endSessions }) => { made.status.lockdown = on; made.status.protection = on ? "lockdown" : "protecting"; if (endSessions) made.sessions = []; made.change(); },
+    forget_question: ({ question }) => { made.questions.missed = made.questions.missed.filter((one) => one.id !== question); made.questions.denied = made.questions.denied.filter((one) => one.id !== question); made.change(); },
+    ask_again: ({ question }) => { made.questions.missed.find((one) => one.id === question).state = "allowed-late"; made.change(); return true; },
     decide_left: ({ session, path, choice }) => { made.records.find((one) => one.id === session).files.find((one) => one.path === path).state = choice === "keep" ? "kept" : "quarantined"; made.change(); },
     take_back: ({ grants }) => {
       const told = grants.map((id) => id === "g4" ? { grant: id, at_ms: null, restarted: 0, note: null, problem: "the server could not be restarted, so it may still see the folder" } : { grant: id, at_ms: Date.now(), restarted: 0, note: null, problem: null });
@@ -103,7 +116,13 @@
     plan_client: ({ id, wish }) => ({ file: made.found.find((one) => one.id === id).file, diff: `+  "${wish}": "<b>not markup</b>"`, servers_diff: wish === "move" ? "+ jira" : null, left: [] }),
     write_client: ({ id }) => { made.found.find((one) => one.id === id).state = "connected"; return "Written. Start it again, so that it reads its settings."; },
     servers: () => made.servers,
-    add_server: ({ server }) => { made.servers.servers.push({ name: server.name, description: null, command: `uvx ${server.name}`, sandboxed: true, reaches: ["Network: none"], tools: [], version: null, problem: null, can_install: true, sessions: 0 }); return [`It is written into ${made.servers.file}.`]; },
+    add_server: ({ server }) => { made.servers.servers.push({ name: server.name, description: null, command: `uvx ${server.name}`, sandboxed: true, reaches: ["Network: none"], tools: [], version: null, problem: null, can_install: true, secrets: [], live: [] }); return [`It is written into ${made.servers.file}.`]; },
+    plan_server: ({ wanted }) => ({ name: wanted.name || "far", entry: JSON.stringify({ command: "npx", args: ["-y", wanted.what, "<b>not markup</b>"] }, null, 2), reaches: ["Files: what you granted, the session's own folder, and its own program", "Network: none"], remote: wanted.what.startsWith("http"), plain_values: true }),
+    write_server: () => { made.servers.servers.push({ ...made.servers.servers[0], name: "far", live: [] }); return `It is written into ${made.servers.file}. Nothing of it has run.`; },
+    server_log: () => ["Traceback (most recent call last):", "ModuleNotFoundError: <b>no module git</b>"],
+    secrets: () => made.secrets,
+    set_secret: ({ name }) => { made.secrets = [...new Set([...made.secrets, name])]; },
+    remove_secret: ({ name }) => { made.secrets = made.secrets.filter((one) => one !== name); },
     install_server: () => "mcp-server-git 2026.1 is installed. Nothing of it was run.",
     look_for_update: () => ({ from: "2026.6.4", to: "2026.7.1", note: null, tools: ["fetch: what it is said to do changed"] }),
     take_update: () => "Version 2026.7.1 is started from now on.",

@@ -97,9 +97,55 @@ test("taking back shows the proof, and its undo asks again", async () => {
   assert.deepEqual(await called("give_again"), []);
   assert.equal(await browser.run("document.activeElement.dataset.key"), "undo:g2:no");
   await press("undo:g2:yes");
-  await browser.until(`made.calls.some(([name]) => name === "give_again")`);
+  await browser.until(`document.querySelector('${key("take-back:g2-again")}') !== null`);
   await press("take-back:g4");
   await says("Not taken back: the server could not be restarted");
+});
+
+test("an agent is paused and resumed, and a server that does not run says so", async () => {
+  await browser.go("sessions");
+  await says("Its server does not run: it ended with status 1; the last it wrote to standard error: `no module <b>git</b>`");
+  await press("pause:s1");
+  await press("resume:s1");
+  await press("pause:s1");
+  await browser.until(`made.calls.filter(([name]) => name === "pause_session").length === 3`);
+  assert.deepEqual(await called("pause_session"), [true, false, true].map((on) => ({ session: "s1", on })));
+});
+
+test("lockdown says what it does before it is on, and is ended where it began", async () => {
+  await browser.go("home");
+  await press("lockdown");
+  await says("Whatever needs your word is denied at once and nobody asks you");
+  assert.deepEqual(await called("lock_down"), []);
+  await press("lockdown:yes");
+  await says("Locked down");
+  await press("lockdown-off");
+  await press("lockdown-off:yes");
+  await browser.until(`document.querySelector('${key("lockdown-end")}') !== null`);
+  await press("lockdown-end");
+  await press("lockdown-end:yes");
+  await says("Locked down");
+  assert.deepEqual(await called("lock_down"), [{ on: true, endSessions: false }, { on: false, endSessions: false }, { on: true, endSessions: true }]);
+});
+
+test("a missed question is put again by the app alone, and noes are listed and taken back", async () => {
+  await browser.go("home");
+  await says("Each of these was denied. If the agent tries again, you are asked again.");
+  await says("push main to evil.example <img src=x onerror=alert(1)>");
+  // The window has no way to say yes: the app opens the dialog.
+  await press("again:q8");
+  await browser.until(`document.querySelector('${key("again:q8")}') === null`);
+  assert.deepEqual(await called("ask_again"), [{ question: "q8" }]);
+  await press("forget:q9");
+  await browser.until(`document.querySelector('${key("forget:q9")}') === null`);
+  await browser.run(`location.hash = "#sessions"; return true`);
+  await press("undeny:q5");
+  await browser.until(`document.querySelector('${key("undeny:q5")}') === null`);
+  assert.deepEqual(await called("forget_question"), [{ question: "q9" }, { question: "q5" }]);
+  await browser.run(`location.hash = "#granted"; return true`);
+  await says("Projects that you said no to");
+  await press("undecline:g7");
+  await browser.until(`made.calls.some(([name, { grants }]) => name === "take_back" && grants[0] === "g7")`);
 });
 
 test("several, all of an agent, and everything are taken back after one sentence", async () => {
@@ -155,6 +201,39 @@ test("a client is connected after its whole change was shown, and not before the
   await press("write:cursor");
   await says("Written. Start it again");
   assert.deepEqual(await called("write_client"), [{ id: "cursor" }]);
+});
+
+test("a server's processes say how they are, and one is restarted after a sentence", async () => {
+  await browser.go("servers");
+  await says("started again 2 times");
+  await press("log:s2");
+  await says("ModuleNotFoundError: <b>no module git</b>");
+  await press("server-restart:s2");
+  await says("The process of git is ended and started again.");
+  await press("server-restart:s2:yes");
+  await browser.until(`made.calls.some(([name]) => name === "restart_server")`);
+});
+
+test("a server is added as it was shown, and a secret is typed once and never comes back", async () => {
+  await browser.go("servers");
+  await browser.run(`document.querySelector('${key("add-other")}').click(); return true`);
+  await browser.run(`const what = document.querySelector('${key("add-what")}'); what.value = "npm:far"; what.dispatchEvent(new Event("input")); return true`);
+  await press("plan-server");
+  await says("<b>not markup</b>");
+  assert.deepEqual(await called("write_server"), []);
+  await press("write-server");
+  await says("Nothing of it has run.");
+  assert.deepEqual(await called("plan_server"), [{ wanted: { what: "npm:far", name: "" } }]);
+  await says("Not there yet, and a server needs it: git-token.");
+  await browser.run(`for (const [field, text] of [["secret-name", "git-token"], ["secret-value", "s3cret"]]) { const input = document.querySelector('[data-key="' + field + '"]'); input.value = text; input.dispatchEvent(new Event("input")); } return true`);
+  assert.equal(await browser.run(`document.querySelector('${key("secret-value")}').type`), "password");
+  await press("set-secret");
+  await says("used by git");
+  assert.equal(await browser.run(`document.querySelector('${key("secret-value")}').value`), "");
+  assert.deepEqual(await called("set_secret"), [{ name: "git-token", value: "s3cret" }]);
+  await press("remove-secret:brave-key");
+  await press("remove-secret:brave-key:yes");
+  await browser.until(`made.calls.some(([name]) => name === "remove_secret")`);
 });
 
 test("rules are tried over the record before they can be saved, and a call becomes a rule", async () => {

@@ -2,6 +2,7 @@
 
 import { actButton } from "../acts.js";
 import * as backend from "../backend.js";
+import { permissions } from "../grant_list.js";
 import { html, nothing, repeat } from "../html.js";
 import * as parts from "../parts.js";
 import { redraw, state } from "../state.js";
@@ -47,7 +48,7 @@ export const clients = {
  * @param {import("../types.js").KnownClient} one
  */
 function seenRow(one) {
-  const grants = state.snapshot?.grants.filter((grant) => grant.client === one.name).length ?? 0;
+  const grants = state.snapshot ? permissions(state.snapshot).filter((grant) => grant.client === one.name).length : 0;
   return parts.row(html`
     <div>${parts.client(one.name, one.key)} ${one.live.length > 0 ? html`<span class="badge allow">connected</span>` : html`<span class="badge note">not running</span>`}</div>
     <div class="facts">proved: ${parts.path(one.key)}</div>

@@ -2,8 +2,9 @@
 
 import { actButton } from "../acts.js";
 import { changePanel } from "../grant_change.js";
+import { declinedRows } from "../grant_declined.js";
 import { giftForm } from "../grant_gift.js";
-import { grouped, listed } from "../grant_list.js";
+import { grouped, listed, permissions } from "../grant_list.js";
 import { html, live, nothing, repeat } from "../html.js";
 import * as parts from "../parts.js";
 import { redraw } from "../state.js";
@@ -27,25 +28,27 @@ let changing = "";
 export const granted = {
   id: "granted",
   name: "What you granted",
-  count: (snapshot) => snapshot.grants.length,
+  count: (snapshot) => permissions(snapshot).length,
   view(snapshot) {
-    const held = new Set(snapshot.grants.map((grant) => grant.id));
+    const all = permissions(snapshot);
+    const held = new Set(all.map((grant) => grant.id));
     const past = [...gone.values()].map(({ grant }) => grant).filter((grant) => !held.has(grant.id));
     for (const id of selected) if (!held.has(id)) selected.delete(id);
-    const rows = listed([...snapshot.grants, ...past], view);
+    const rows = listed([...all, ...past], view);
     at = Math.min(at, Math.max(0, rows.length - 1) - (Math.max(0, rows.length - 1) % STEP));
     const shown = rows.slice(at, at + STEP);
     return html`
       <h1>What you granted</h1>
       ${giftForm(snapshot)}
-      ${snapshot.grants.length + past.length === 0
+      ${all.length + past.length === 0
         ? parts.empty("Nothing is granted.", "When you allow more than a single call, or grant a folder beforehand, the folder, file, host or tool is listed here until you take it back or it ends.")
         : html`
           ${tools()}
-          ${many(snapshot.grants, shown.map(({ grant }) => grant).filter((grant) => held.has(grant.id)))}
+          ${many(all, shown.map(({ grant }) => grant).filter((grant) => held.has(grant.id)))}
           ${rows.length === 0 ? parts.empty("Nothing matches.", "Try fewer or other words.") : nothing}
-          ${repeat(grouped(shown, view.by), ({ key }) => key, ({ under, grants }) => section(under, grants, snapshot.grants))}
-          ${parts.pager("granted", at, shown.length, rows.length, STEP, go)}`}`;
+          ${repeat(grouped(shown, view.by), ({ key }) => key, ({ under, grants }) => section(under, grants, all))}
+          ${parts.pager("granted", at, shown.length, rows.length, STEP, go)}`}
+      ${declinedRows(snapshot.grants.filter((grant) => grant.kind === "declined"))}`;
   },
 };
 

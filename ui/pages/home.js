@@ -5,6 +5,7 @@ import { callRow } from "../call.js";
 import { curtain } from "../curtain.js";
 import { html, nothing, repeat } from "../html.js";
 import * as parts from "../parts.js";
+import { lockdown, missedRows } from "../stops.js";
 import { truth } from "../truth.js";
 import { count } from "../words.js";
 
@@ -13,12 +14,14 @@ export const home = {
   id: "home",
   name: "Home",
   view(snapshot) {
-    const { status, sessions, waiting, recent } = snapshot;
+    const { status, sessions, waiting, questions, recent } = snapshot;
     const { mood, title, text } = truth(snapshot);
     return html`
       <div class="hero"><span class="mark">${curtain(mood)}</span><div><h1>${title}</h1><p class="quiet">${text}</p></div></div>
+      <div class="hero-do">${lockdown(status)}</div>
       ${status.troubles.map((trouble) => html`<p class="bad" role="alert">${trouble}</p>`)}
       ${waiting.length > 0 ? waitingRows(waiting) : nothing}
+      ${missedRows(questions.missed)}
       ${leftBehind(snapshot)}
       <h2>Connected now</h2>
       ${sessions.length === 0
@@ -66,5 +69,7 @@ const sessionRow = (session) =>
     ${parts.facts(
       html`connected ${parts.time(session.started_ms)}`,
       `${session.allowed} allowed, ${session.denied} denied, ${session.asked} asked`,
+      session.paused ? html`<span class="asks">\u2016 paused</span>` : nothing,
+      session.trouble ? html`<span class="bad">\u26a0 its server does not run</span>` : nothing,
       session.sandboxed ? nothing : html`<span class="bad">\u26a0 ${session.remote ? "remote, cannot be sandboxed" : "not sandboxed"}</span>`,
     )}`);

@@ -4,6 +4,9 @@ import * as backend from "../backend.js";
 import { actButton } from "../acts.js";
 import { html, live, nothing, repeat } from "../html.js";
 import * as parts from "../parts.js";
+import { loadSecrets, secretList } from "../secret_list.js";
+import { addForm } from "../server_add.js";
+import { liveRows } from "../server_live.js";
 import { redraw } from "../state.js";
 import { count } from "../words.js";
 
@@ -30,6 +33,7 @@ export const servers = {
     try {
       found = await backend.servers();
       problem = "";
+      await loadSecrets();
     } catch (failure) {
       problem = backend.sentence(failure);
     }
@@ -48,10 +52,12 @@ async function reload() {
 /** @param {import("../types.js").Servers} all */
 const list = (all) => html`
   ${all.servers.length === 0 ? parts.empty("No server is set up.", "Add one of those below.") : repeat(all.servers, (one) => one.name, card)}
+  ${secretList(all.servers)}
   <h2>Add a server</h2>
   <p class="lead-in quiet">Each comes with a sandbox that lets it do its work and no more. Adding one runs nothing.</p>
   ${parts.group(repeat(all.catalog, (one) => one.id, (one) => catalogRow(one, all.servers.some(({ name }) => name === one.id))))}
-  <p class="small quiet after">Others are written into ${parts.path(all.file)}.</p>`;
+  <div class="some">${addForm(reload)}</div>
+  <p class="small quiet after">Written into ${parts.path(all.file)}.</p>`;
 
 /** @param {Server} server */
 const card = (server) => html`
@@ -62,17 +68,19 @@ const card = (server) => html`
         html`
           ${server.description ? html`<div>${server.description}</div>` : nothing}
           <dl>
-            <dt>Runs</dt><dd><code>${server.command}</code></dd>
+            <dt>Command</dt><dd><code>${server.command}</code></dd>
             <dt>Sandbox</dt><dd>${server.sandboxed ? "sandboxed: the kernel shows it nothing but what is listed here" : html`<span class="bad">\u26a0 ${server.remote ? "remote, cannot be sandboxed: it sees what it is sent, and no file of yours by itself" : "not sandboxed: it can reach all that you can"}</span>`}</dd>
             ${server.reaches.map((one) => html`<dt></dt><dd>${one}</dd>`)}
             ${server.version ? html`<dt>Version</dt><dd>${server.version}</dd>` : nothing}
-            <dt>Sessions</dt><dd>${server.sessions === 0 ? "none now" : count(server.sessions, "session")}</dd>
+            <dt>Runs now</dt><dd>${server.live.length === 0 ? "no" : `for ${count(server.live.length, "session")}`}</dd>
+            ${server.secrets.length > 0 ? html`<dt>Secrets</dt><dd>${server.secrets.map((one) => html`<code>${one}</code> `)}</dd>` : nothing}
           </dl>
           ${server.problem ? parts.warning(server.problem) : nothing}
           ${(told.get(server.name) ?? []).map((one) => html`<p class="small">${one}</p>`)}`,
         html`${installButton(server)}${updateButton(server)}`,
       )}
-      ${parts.row(tools(server), lookButton(server))}`)}
+      ${parts.row(tools(server), lookButton(server))}
+      ${liveRows(server.name, server.live, reload)}`)}
   </section>`;
 
 /** @param {Server} server */

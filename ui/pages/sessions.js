@@ -4,6 +4,7 @@ import { endSession, restartServer } from "../acts.js";
 import { html, nothing, repeat } from "../html.js";
 import { leftFiles } from "../left.js";
 import * as parts from "../parts.js";
+import { denials, pause } from "../stops.js";
 import { takeBackButton } from "../take_back.js";
 
 /** @typedef {import("../types.js").Session} Session */
@@ -13,13 +14,13 @@ export const sessions = {
   id: "sessions",
   name: "Sessions",
   count: (snapshot) => snapshot.sessions.length,
-  view({ sessions, records }) {
+  view({ sessions, records, questions }) {
     const ended = records.filter((one) => one.ended_ms !== null);
     return html`
       <h1>Sessions</h1>
       ${sessions.length === 0
         ? parts.empty("No agent is connected.", html`A session begins when an agent starts a server through IronCurtain, and ends with it. <a href="#clients">Connect a client</a>`)
-        : repeat(sessions, (one) => one.id, (one) => card(one, records.find((record) => record.id === one.id)))}
+        : repeat(sessions, (one) => one.id, (one) => card(one, records.find((record) => record.id === one.id), questions.denied.filter(({ session }) => session === one.id)))}
       ${repeat(ended, (one) => one.id, endedCard)}`;
   },
 };
@@ -35,13 +36,17 @@ const endedCard = (one) => html`
 /**
  * @param {Session} session
  * @param {import("../types.js").SessionRecord | undefined} found
+ * @param {import("../types.js").Denial[]} denied
  */
-const card = (session, found) => html`
+const card = (session, found, denied) => html`
   <section aria-label="${session.client.name}, ${session.server}">
     <h2>${parts.pair(parts.client(session.client.name, session.client.exe), session.server)}</h2>
+    ${session.paused ? html`<p class="asks" role="status">\u2016 Paused: everything this agent asks for here is denied until you resume it.</p>` : nothing}
+    ${session.trouble ? html`<p class="bad" role="alert">\u26a0 Its server does not run: ${parts.foreign(session.trouble)}</p>` : nothing}
     ${parts.group(html`
-      ${parts.row(proof(session), html`${endSession(session)}${restartServer(session)}`)}
+      ${parts.row(proof(session), html`${pause(session)}${endSession(session)}${restartServer(session)}`)}
       ${repeat(session.roots, (one) => one.path, folderRow)}`)}
+    ${denials(denied)}
     ${leftFiles(found)}
   </section>`;
 
@@ -57,6 +62,7 @@ function proof(session) {
       ${client.says_it_is ? fact("Says it is", html`<span class="quiet">\u201c${parts.foreign(client.says_it_is)}\u201d</span>`) : nothing}
       ${client.label ? fact("Calls itself", html`<span class="quiet">\u201c${parts.foreign(client.label)}\u201d</span>`) : nothing}
       ${fact("Server", session.sandboxed ? "sandboxed: it can reach only the folders below" : html`<span class="bad">\u26a0 ${session.remote ? "remote, cannot be sandboxed: it sees what it is sent, and no file of yours by itself" : "not sandboxed: it can reach all that you can"}</span>`)}
+      ${session.connection ? fact("Connection", html`<span title=${session.connection}>one of several servers behind one entry of the client</span>`) : nothing}
       ${fact("Calls", `${session.allowed} allowed, ${session.denied} denied, ${session.asked} asked`)}
       ${fact("Connected", parts.time(session.started_ms))}
     </dl>`;

@@ -355,6 +355,7 @@ mod tests {
             server: server.into(),
             connection: None,
             trouble: None,
+            restarts: 0,
             sandboxed: true,
             remote: false,
             server_pid: None,

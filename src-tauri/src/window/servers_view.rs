@@ -7,12 +7,12 @@ use ironcurtain_daemon::config::ConfigError;
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::containment::default_view;
 use ironcurtain_daemon::packages::{PackageState, Packages, RunnerCommand};
-use ironcurtain_daemon::{FileView, Home, PolicySnapshot, Server, Servers, SnapshotError};
+use ironcurtain_daemon::{FileView, Home, PolicySnapshot, Server, Servers, SnapshotError, secrets};
 use ironcurtain_policy::{Annotations, Role, ToolAnnotation};
 use ironcurtain_policy_tools::propose::Proposal;
 use ironcurtain_protocol::SessionView;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most characters of a description that are shown.
 const DESCRIPTION: usize = 300;
@@ -48,7 +48,20 @@ struct ServerRow {
     version: Option<String>,
     problem: Option<String>,
     can_install: bool,
-    sessions: usize,
+    live: Vec<LiveServer>,
+    /// The secrets that its entry names.
+    secrets: Vec<String>,
+}
+
+/// The process of a server in one session.
+#[derive(Debug, Serialize)]
+struct LiveServer {
+    session: String,
+    client: String,
+    started_ms: u64,
+    restarts: u64,
+    /// Why it does not run.
+    trouble: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -108,8 +121,8 @@ impl ServersView {
         let snapshot = PolicySnapshot::load(home, &servers)?;
         let packages = Packages::of(home);
         let row = |server: &Server| {
-            let count = sessions.iter().filter(|session| session.server == server.name).count();
-            row(server, &snapshot.annotations, packages.state(server), count)
+            let live = sessions.iter().filter(|session| session.server == server.name).map(live);
+            row(server, &snapshot.annotations, packages.state(server), live.collect())
         };
         Ok(Self {
             servers: servers.iter().map(row).collect(),
@@ -119,7 +132,31 @@ impl ServersView {
     }
 }
 
-fn row(server: &Server, annotations: &Annotations, package: PackageState, sessions: usize) -> ServerRow {
+fn live(session: &SessionView) -> LiveServer {
+    LiveServer {
+        session: session.id.clone(),
+        client: session.client.name.clone(),
+        started_ms: session.started_ms,
+        restarts: session.restarts,
+        trouble: session.trouble.clone(),
+    }
+}
+
+/// The secrets that an entry names, each once.
+fn secrets_of(server: &Server) -> Vec<String> {
+    let headers = server.remote.iter().flat_map(|remote| remote.headers().values());
+    let of_headers = headers.filter_map(|value| Some(secrets::named_in_header(value).ok()??.1));
+    let of_env = server.env.values().filter_map(|value| secrets::named(value).ok()?);
+    let names: BTreeSet<String> = of_env.chain(of_headers).map(|name| name.as_str().to_owned()).collect();
+    names.into_iter().collect()
+}
+
+fn row(
+    server: &Server,
+    annotations: &Annotations,
+    package: PackageState,
+    live: Vec<LiveServer>,
+) -> ServerRow {
     let (version, problem) = match package {
         PackageState::NoPackage => (None, None),
         PackageState::Installed { version, .. } => (Some(version), None),
@@ -138,7 +175,8 @@ fn row(server: &Server, annotations: &Annotations, package: PackageState, sessio
         version,
         problem,
         can_install: matches!(RunnerCommand::of(server), Ok(Some(_))),
-        sessions,
+        live,
+        secrets: secrets_of(server),
     }
 }
 
@@ -154,7 +192,7 @@ fn means(tool: &ToolAnnotation) -> String {
 }
 
 /// The things that a server reaches, in words.
-fn reaches(server: &Server, annotations: &Annotations) -> Vec<String> {
+pub(super) fn reaches(server: &Server, annotations: &Annotations) -> Vec<String> {
     if server.remote.is_some() {
         return vec!["Files: none of yours by itself; it sees what it is sent".to_owned()];
     }

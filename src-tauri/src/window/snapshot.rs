@@ -6,7 +6,9 @@ use super::preferences::{Appearance, Preferences};
 use super::record::{Call, calls_of, newest_calls};
 use crate::consent::PendingQuestion;
 use ironcurtain_daemon::ProvedClient;
-use ironcurtain_protocol::{GrantView, Reply, Request, SessionRecordView, SessionView, StatusView};
+use ironcurtain_protocol::{
+    GrantView, QuestionsView, Reply, Request, SessionRecordView, SessionView, StatusView,
+};
 use serde::Serialize;
 use std::path::PathBuf;
 use tauri::State;
@@ -23,6 +25,8 @@ pub(crate) struct Snapshot {
     records: Vec<SessionRecordView>,
     grants: Vec<GrantView>,
     waiting: Vec<PendingQuestion>,
+    /// Those that nobody answered in time, and what is denied until a session ends.
+    questions: QuestionsView,
     clients: Vec<ClientRow>,
     recent: Vec<Call>,
     home: PathBuf,
@@ -55,6 +59,8 @@ pub(super) async fn snapshot(state: State<'_, AppState>) -> Result<Snapshot, Com
     let records = records(&state, &sessions).await?;
     let reply = state.backend.request(Request::Grants).await;
     let Reply::Grants(grants) = reply else { return Err(CommandError::of(reply)) };
+    let reply = state.backend.request(Request::Questions).await;
+    let Reply::Questions(questions) = reply else { return Err(CommandError::of(reply)) };
     let waiting = state.desktop.waiting().borrow().clone();
     let clients = state.backend.trusted().map(|trusted| trusted.daemon.known_clients()).unwrap_or_default();
     let shim = state.backend.trusted().map(|trusted| trusted.programs.join("ironcurtain-shim"));
@@ -65,6 +71,7 @@ pub(super) async fn snapshot(state: State<'_, AppState>) -> Result<Snapshot, Com
         records,
         grants,
         waiting,
+        questions,
         clients: clients.into_iter().map(ClientRow::from).collect(),
         recent: recent(&state).await?,
         home: state.home.clone(),

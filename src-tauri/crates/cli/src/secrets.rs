@@ -5,7 +5,7 @@
 
 use crate::screen::Screen;
 use crate::sheet::Sheet;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Subcommand;
 use ironcurtain_admin::plain_secrets::{self, PlainSecret, SecretMove};
 use ironcurtain_daemon::Home;
@@ -16,8 +16,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::process::ExitCode;
 
-/// The longest secret, in bytes.
-const LONGEST: u64 = 64 * 1024;
+/// The most that is read, in bytes: more than the longest secret.
+const MOST: u64 = 64 * 1024 + 2;
 
 /// The actions on secrets.
 #[derive(Debug, Subcommand)]
@@ -134,25 +134,10 @@ fn read(name: &SecretName) -> anyhow::Result<Secret> {
         typed(name).context("the secret cannot be read from this terminal")?
     } else {
         let mut text = String::new();
-        io::stdin()
-            .lock()
-            .take(LONGEST + 1)
-            .read_to_string(&mut text)
-            .context("standard input is no text")?;
+        io::stdin().lock().take(MOST + 1).read_to_string(&mut text).context("standard input is no text")?;
         text
     };
-    let text = text.strip_suffix('\n').unwrap_or(&text);
-    let text = text.strip_suffix('\r').unwrap_or(text);
-    if text.is_empty() {
-        bail!("nothing was kept: the secret is empty");
-    }
-    if text.len() as u64 > LONGEST {
-        bail!("nothing was kept: the secret has more than {LONGEST} bytes");
-    }
-    if text.contains(|c: char| c.is_control()) {
-        bail!("nothing was kept: the secret has a line end or a control character in it");
-    }
-    Ok(Secret::new(text.to_owned()))
+    Ok(Secret::typed(&text)?)
 }
 
 /// A line that is not shown while it is typed.
@@ -161,7 +146,7 @@ fn typed(name: &SecretName) -> io::Result<String> {
     write!(tty, "The secret `{name}` (it is not shown): ")?;
     let quiet = Quiet::begin(&tty)?;
     let mut line = String::new();
-    let read = BufReader::new(&tty).take(LONGEST + 1).read_line(&mut line);
+    let read = BufReader::new(&tty).take(MOST + 1).read_line(&mut line);
     drop(quiet);
     writeln!(tty)?;
     read.map(|_| line)

@@ -15,6 +15,9 @@ use std::fmt;
 /// The mark of a value that is in the keyring.
 const MARK: &str = "keyring:";
 
+/// The longest secret, in bytes.
+const LONGEST: usize = 64 * 1024;
+
 /// A text that nobody is shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -24,6 +27,25 @@ impl Secret {
     #[must_use]
     pub fn new(text: String) -> Self {
         Self(text)
+    }
+
+    /// The secret in a line that a person typed or piped, without the end of the line.
+    ///
+    /// # Errors
+    /// [`SecretTextError`].
+    pub fn typed(text: &str) -> Result<Self, SecretTextError> {
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        if text.is_empty() {
+            return Err(SecretTextError::Empty);
+        }
+        if text.len() > LONGEST {
+            return Err(SecretTextError::TooLong);
+        }
+        if text.contains(char::is_control) {
+            return Err(SecretTextError::Control);
+        }
+        Ok(Self(text.to_owned()))
     }
 
     /// The text itself, for whoever needs it.
@@ -37,6 +59,20 @@ impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret")
     }
+}
+
+/// Why a text is not kept as a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SecretTextError {
+    /// There is none.
+    #[error("nothing was kept: the secret is empty")]
+    Empty,
+    /// It is too long.
+    #[error("nothing was kept: the secret has more than {LONGEST} bytes")]
+    TooLong,
+    /// It is more than a line.
+    #[error("nothing was kept: the secret has a line end or a control character in it")]
+    Control,
 }
 
 /// Why a value cannot be filled in.
@@ -137,6 +173,14 @@ mod tests {
     #[test]
     fn a_secret_is_not_printed() {
         assert_eq!(format!("{:?}", Some(Secret::new("s3cret".into()))), "Some(Secret)");
+    }
+
+    #[test]
+    fn a_secret_is_one_line_of_text_that_is_not_empty() {
+        assert_eq!(Secret::typed("key \r\n"), Ok(Secret::new("key ".into())));
+        assert_eq!(Secret::typed("\n"), Err(SecretTextError::Empty));
+        assert_eq!(Secret::typed("a\nb"), Err(SecretTextError::Control));
+        assert_eq!(Secret::typed(&"x".repeat(LONGEST + 1)), Err(SecretTextError::TooLong));
     }
 
     #[tokio::test]

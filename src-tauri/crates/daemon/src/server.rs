@@ -32,6 +32,7 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::ServerReach;
 use serde_json::value::RawValue;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
@@ -257,6 +258,12 @@ impl ServerHandle {
             ServerState::Down(reason) => Some(reason.to_string()),
             ServerState::Up { .. } | ServerState::Starting(_) => None,
         }
+    }
+
+    /// The number of times that it was started again.
+    #[must_use]
+    pub fn restarts(&self) -> u64 {
+        self.seen.starts.load(Ordering::Relaxed).saturating_sub(1)
     }
 
     /// Process id of the supervisor, while it runs.

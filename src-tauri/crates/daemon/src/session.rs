@@ -142,6 +142,7 @@ impl Session {
             server: visible::line(&self.config.name),
             connection: self.connection.clone(),
             trouble: self.server.trouble().map(|why| visible::line(&why)),
+            restarts: self.server.restarts(),
             sandboxed: self.sandboxed,
             remote: self.principal.remote,
             server_pid: self.server.pid(),

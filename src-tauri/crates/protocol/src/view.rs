@@ -97,6 +97,9 @@ pub struct SessionView {
     /// Why the server does not run, if it does not.
     #[serde(default)]
     pub trouble: Option<String>,
+    /// The number of times that the server was started again.
+    #[serde(default)]
+    pub restarts: u64,
     /// The server runs in an OS sandbox.
     pub sandboxed: bool,
     /// The server runs elsewhere, where it cannot be sandboxed.

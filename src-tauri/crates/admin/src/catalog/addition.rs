@@ -3,6 +3,7 @@
 //! - What the catalog does not know gets the least: no network, no file but a folder of its own, which it takes for the
 //!   person's home, and a question about each tool that nobody has annotated.
 //! - What a maker prints says what is started and nothing about its containment.
+//! - What runs elsewhere is reached at its address, and has nothing here: no folder, no variable, no sandbox.
 
 use super::{Catalog, CatalogError, EntryValues, KnownServer, Source};
 use ironcurtain_daemon::home::Home;
@@ -31,7 +32,7 @@ pub enum AdditionError {
     Catalog(#[from] CatalogError),
     /// It is neither a server of the catalog nor a package.
     #[error(
-        "the catalog has no `{name}`; it has `{ids}`; write a package as `npm:NAME` or `pypi:NAME`, and a maker's snippet as the path of its file, or `-`"
+        "the catalog has no `{name}`; it has `{ids}`; write a package as `npm:NAME` or `pypi:NAME`, a server that runs elsewhere as its `https://` address, and a maker's snippet as the path of its file, or `-`"
     )]
     NotKnown {
         /// The word.
@@ -91,6 +92,13 @@ impl Addition {
         if let Some(known) = catalog.find(what).or_else(|| catalog.of_package(what)) {
             return Ok(Self::known(home, known, name.unwrap_or(&known.id), from, settings)?);
         }
+        if what.starts_with("https://") || what.starts_with("http://") {
+            if !settings.is_empty() {
+                return Err(AdditionError::Settings(what.to_owned()));
+            }
+            let name = name.map_or_else(|| host_name(what), str::to_owned);
+            return Ok(Self::least(home, name, Map::from_iter([("url".to_owned(), json!(what))])));
+        }
         let (command, args, package) = match (what.strip_prefix("npm:"), what.strip_prefix("pypi:")) {
             (Some(package), _) => ("npx", vec!["-y".to_owned(), package.to_owned()], package),
             (None, Some(package)) => ("uvx", vec![package.to_owned()], package),
@@ -117,7 +125,7 @@ impl Addition {
         let mut servers =
             match ["mcpServers", "servers"].into_iter().find_map(|key| top.get(key)?.as_object()) {
                 Some(wrapped) => wrapped.clone(),
-                None if top.contains_key("command") => {
+                None if top.contains_key("command") || is_remote(&top) => {
                     Map::from_iter([(name.unwrap_or("server").to_owned(), Value::Object(top))])
                 }
                 None => top,
@@ -137,6 +145,9 @@ impl Addition {
 
     /// With the least that a server can have.
     fn least(home: &Home, name: String, mut entry: Map<String, Value>) -> Self {
+        if is_remote(&entry) {
+            return Self { name, entry: Value::Object(entry), annotations: None, data: None };
+        }
         let data = home.server_data(&name);
         let env = entry.entry("env".to_owned()).or_insert_with(|| json!({}));
         if let Some(env) = env.as_object_mut() {
@@ -170,6 +181,17 @@ impl Catalog {
         };
         self.iter().find(is_it)
     }
+}
+
+/// Returns `true` for an entry of a server that runs elsewhere.
+fn is_remote(entry: &Map<String, Value>) -> bool {
+    ["url", "serverUrl", "httpUrl"].iter().any(|key| entry.contains_key(*key))
+}
+
+/// The host of an address, as a name of a server.
+fn host_name(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', ':', '?', '#']).next().unwrap_or_default().to_owned()
 }
 
 /// The name of a package without its scope and its version.
@@ -210,6 +232,18 @@ mod tests {
         let mut added = added;
         added.allow_host("a.example");
         assert_eq!(added.entry["sandbox"]["network"], json!({ "allowedDomains": ["a.example"] }));
+    }
+
+    #[test]
+    fn what_runs_elsewhere_has_nothing_here() {
+        let added = named("https://mcp.example.com/v1?key=x").unwrap();
+        let expected = json!({ "url": "https://mcp.example.com/v1?key=x" });
+        assert_eq!((added.name.as_str(), &added.entry, added.data), ("mcp.example.com", &expected, None));
+        let text = r#"{ "mcpServers": { "far": { "type": "http", "url": "https://a.example/mcp" } } }"#;
+        let added = Addition::snippet(&home(), text, None).unwrap();
+        assert_eq!(added.entry, json!({ "type": "http", "url": "https://a.example/mcp" }));
+        let ours = r#"{ "far": { "url": "https://a.example/mcp", "sandbox": false } }"#;
+        assert!(Addition::snippet(&home(), ours, None).unwrap_err().to_string().contains("says `sandbox`"));
     }
 
     #[test]

@@ -34,7 +34,7 @@ use reconcile::ServerRules;
 use running::{Greeting, News, Running, news, uncovered};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
@@ -78,6 +78,7 @@ pub(super) fn start(
     let (state, state_seen) = watch::channel(ServerState::Starting(0));
     let (applied, applied_seen) = watch::channel(Applied::default());
     let (roots, roots_seen) = watch::channel(ServerView::default());
+    let starts = Arc::<AtomicU64>::default();
     let server_rules = ServerRules::of(&options.snapshots.borrow(), &options.server.name);
     let actor = Actor {
         _files: SessionFiles::of(&options.containment),
@@ -100,10 +101,10 @@ pub(super) fn start(
         quick_ends: 0,
         unanswered: 0,
         restarts: 0,
-        starts: 0,
+        starts: starts.clone(),
     };
     let task = tokio::spawn(actor.run(inbox)).abort_handle();
-    (ActorView { state: state_seen, applied: applied_seen, roots: roots_seen }, task)
+    (ActorView { state: state_seen, applied: applied_seen, roots: roots_seen, starts }, task)
 }
 
 /// The part of an actor's state that others see.
@@ -112,6 +113,7 @@ pub(super) struct ActorView {
     pub(super) state: watch::Receiver<ServerState>,
     pub(super) applied: watch::Receiver<Applied>,
     pub(super) roots: watch::Receiver<ServerView>,
+    pub(super) starts: Arc<AtomicU64>,
 }
 
 /// The paths that one call under way needs to see, and the files that an answer to it named.
@@ -147,8 +149,8 @@ struct Actor {
     unanswered: u32,
     /// The number of times that the server was restarted because it still held something that was taken away.
     restarts: u64,
-    /// The number of times that a process was started.
-    starts: u64,
+    /// The number of times that a process was started; others see it.
+    starts: Arc<AtomicU64>,
     /// Its files, removed after the process is killed.
     _files: Option<SessionFiles>,
 }
@@ -199,7 +201,7 @@ impl Actor {
                 // It was started with it.
                 Some(running) if running.greeted == Some(self.told.number()) => self.running = Some(running),
                 Some(mut running) => {
-                    self.state.send_replace(ServerState::Starting(self.starts));
+                    self.state.send_replace(ServerState::Starting(self.starts.load(Ordering::Relaxed)));
                     self.greet(&mut running);
                     self.running = Some(running);
                 }

@@ -11,6 +11,7 @@ use crate::server::mounted::Mounted;
 use crate::server::process::{self, Process, ProcessHold, RemoteWay, Start, Watch};
 use crate::server::start_error::ServerStartError;
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 
 impl Actor {
@@ -19,7 +20,7 @@ impl Actor {
         if self.quick_ends >= 3 && self.started.elapsed() < STEADY * self.quick_ends.min(15) {
             return self.not_running(DownReason::EndsTooSoon(self.quick_ends));
         }
-        self.state.send_replace(ServerState::Starting(self.starts + 1));
+        self.state.send_replace(ServerState::Starting(self.starts.load(Ordering::Relaxed) + 1));
         self.started = Instant::now();
         self.project();
         self.hides_too_little = false;
@@ -37,8 +38,7 @@ impl Actor {
     }
 
     async fn start_process(&mut self, needs: &[Need]) -> Result<Process, ServerStartError> {
-        let before = self.starts;
-        self.starts += 1;
+        let before = self.starts.fetch_add(1, Ordering::Relaxed);
         let o = &self.options;
         if before > 0 {
             o.metrics.restarted();

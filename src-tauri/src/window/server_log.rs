@@ -1,0 +1,65 @@
+//! The last lines that the server of a live session wrote, and that were written about it.
+
+use super::AppState;
+use super::command_error::{CommandError, aside};
+use super::grants::trusted;
+use ironcurtain_protocol::{Reply, Request};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use tauri::State;
+
+/// The bytes that are read from its end.
+const TAIL: u64 = 16 * 1024;
+
+/// The lines that are shown.
+const LINES: usize = 40;
+
+#[tauri::command]
+pub(super) async fn server_log(
+    state: State<'_, AppState>,
+    session: String,
+) -> Result<Vec<String>, CommandError> {
+    // The name of a folder comes from the sessions that live, never from the page.
+    let reply = state.backend.request(Request::Sessions).await;
+    let Reply::Sessions(sessions) = reply else { return Err(CommandError::of(reply)) };
+    let live = sessions.into_iter().find(|live| live.id == session);
+    let live = live.ok_or_else(|| CommandError::malformed("this session has ended"))?;
+    let log = trusted(&state)?.home.sessions().join(&live.id).join("session.log");
+    aside(move || last_lines(&log)).await
+}
+
+fn last_lines(log: &Path) -> io::Result<Vec<String>> {
+    let mut file = match File::open(log) {
+        Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        opened => opened?,
+    };
+    let start = file.metadata()?.len().saturating_sub(TAIL);
+    file.seek(SeekFrom::Start(start))?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    // A line that begins before what was read is left out.
+    let whole = text.lines().skip(usize::from(start > 0));
+    let mut lines: Vec<String> = whole.map(str::to_owned).collect();
+    lines.drain(..lines.len().saturating_sub(LINES));
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_whole_lines_are_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("session.log");
+        assert_eq!(last_lines(&log).unwrap(), Vec::<String>::new());
+        std::fs::write(&log, "one\ntwo\n").unwrap();
+        assert_eq!(last_lines(&log).unwrap(), ["one", "two"]);
+        let long: String = (0..5000).map(|n| format!("line {n}\n")).collect();
+        std::fs::write(&log, long).unwrap();
+        let shown = last_lines(&log).unwrap();
+        assert_eq!((shown.len(), shown.last().unwrap().as_str()), (LINES, "line 4999"));
+    }
+}

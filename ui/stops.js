@@ -1,0 +1,146 @@
+// What the person has stopped, and what nobody answered: lockdown, pauses, noes that hold, missed questions.
+//
+// - Nothing here allows. A question that is put again is answered in its own dialog, and a stop that ends gives nothing.
+
+import { actButton, forget } from "./acts.js";
+import * as backend from "./backend.js";
+import { html, nothing, repeat } from "./html.js";
+import * as parts from "./parts.js";
+
+/** @typedef {import("./types.js").MissedQuestion} MissedQuestion */
+/** @typedef {import("./types.js").Denial} Denial */
+
+/**
+ * Locking down, and ending it.
+ * @param {import("./types.js").Status} status
+ */
+export function lockdown({ lockdown: on, sessions }) {
+  if (on) {
+    return actButton({
+      key: "lockdown-off",
+      ready: "End lockdown",
+      going: "Ending\u2026",
+      done: "Ended",
+      failed: "Not ended",
+      again: true,
+      says: "Agents that need your word ask you again. Nothing is granted by this.",
+      act: () => backend.lockDown(false, false),
+    });
+  }
+  return html`
+    ${actButton({
+      key: "lockdown",
+      ready: "Lock down",
+      going: "Locking\u2026",
+      done: "Locked down",
+      failed: "Not locked down",
+      again: true,
+      kind: "stop",
+      says: "Whatever needs your word is denied at once and nobody asks you, until you end it here or in the tray. What you granted and what the rules allow goes on.",
+      act: () => backend.lockDown(true, false),
+    })}
+    ${sessions > 0 ? actButton({
+      key: "lockdown-end",
+      ready: "Lock down and end all sessions",
+      going: "Locking\u2026",
+      done: "Locked down",
+      failed: "Not locked down",
+      again: true,
+      says: "Every server is ended, with what you granted for its session. Agents that start a server again can do what rules and standing permissions allow, and nothing that needs your word.",
+      act: () => backend.lockDown(true, true),
+    }) : nothing}`;
+}
+
+/**
+ * Pausing an agent's session, and going on.
+ * @param {import("./types.js").Session} session
+ */
+export const pause = (session) =>
+  actButton({
+    key: `${session.paused ? "resume" : "pause"}:${session.id}`,
+    ready: session.paused ? "Resume" : "Pause",
+    label: `${session.paused ? "Resume" : "Pause"} ${session.client.name} with ${session.server}`,
+    going: session.paused ? "Resuming\u2026" : "Pausing\u2026",
+    done: session.paused ? "Resumed" : "Paused",
+    failed: session.paused ? "Not resumed" : "Not paused",
+    again: true,
+    act: async () => {
+      await backend.pauseSession(session.id, !session.paused);
+      forget(`${session.paused ? "pause" : "resume"}:${session.id}`);
+    },
+  });
+
+/** @param {MissedQuestion[]} missed */
+export const missedRows = (missed) =>
+  missed.length === 0 ? nothing : html`
+    <h2>Nobody answered in time</h2>
+    <p class="lead-in quiet">Each of these was denied. If the agent tries again, you are asked again.</p>
+    ${parts.group(repeat(missed, (one) => one.id, missedRow))}`;
+
+/** @param {MissedQuestion} one */
+const missedRow = (one) =>
+  parts.row(
+    html`
+      <div>${parts.pair(parts.client(one.client), one.server)}</div>
+      ${one.lines.map((line) => html`<div class="path">${parts.foreign(line)}</div>`)}
+      ${parts.facts(parts.foreign(one.reason), keptFor(one))}
+      ${one.state === "allowed-late" ? html`<p class="small">You said yes: this very call passes once, if the agent tries it again.</p>` : nothing}
+      ${one.state === "shown-again" ? html`<p class="small">The question is open in its own window.</p>` : nothing}`,
+    html`${one.state === "missed" ? decide(one) : nothing}${one.state === "shown-again" ? nothing : drop(one)}`,
+  );
+
+/** @param {MissedQuestion} one */
+const keptFor = ({ kept_seconds: left }) => (left === null ? nothing : left < 60 ? "kept for less than a minute" : `kept for ${Math.ceil(left / 60)} min`);
+
+/** @param {MissedQuestion} one */
+const decide = (one) =>
+  actButton({
+    key: `again:${one.id}`,
+    ready: "Ask me now",
+    label: `Ask me now: ${one.client}, ${one.lines[0] ?? one.server}`,
+    going: "Asking you\u2026",
+    done: "Answered",
+    failed: "Not asked",
+    again: true,
+    act: () => backend.askAgain(one.id),
+  });
+
+/** @param {MissedQuestion} one */
+function drop(one) {
+  const allowed = one.state === "allowed-late";
+  return actButton({
+    key: `forget:${one.id}`,
+    ready: allowed ? "Take the yes back" : "Forget it",
+    label: `${allowed ? "Take the yes back" : "Forget it"}: ${one.client}, ${one.lines[0] ?? one.server}`,
+    going: allowed ? "Taking back\u2026" : "Forgetting\u2026",
+    done: allowed ? "Taken back" : "Forgotten",
+    failed: allowed ? "Not taken back" : "Not forgotten",
+    act: () => backend.forgetQuestion(one.id),
+  });
+}
+
+/**
+ * What was denied for the rest of a session.
+ * @param {Denial[]} denied
+ */
+export const denials = (denied) =>
+  denied.length === 0 ? nothing : html`
+    <div class="left">
+      <h3>Denied until this session ends</h3>
+      ${parts.group(repeat(denied, (one) => one.id, denialRow))}
+    </div>`;
+
+/** @param {Denial} one */
+const denialRow = (one) =>
+  parts.row(
+    html`<div>${parts.foreign(one.what)}</div>${parts.facts(html`you said no ${parts.time(one.time_ms)}`, one.note ? html`\u201c${parts.foreign(one.note)}\u201d` : nothing)}`,
+    actButton({
+      key: `undeny:${one.id}`,
+      ready: "Ask me again",
+      label: `Ask me again about ${one.what}`,
+      going: "Taking the no back\u2026",
+      done: "You are asked again",
+      failed: "The no was not taken back",
+      act: () => backend.forgetQuestion(one.id),
+    }),
+  );
