@@ -10,6 +10,7 @@ import { rules } from "./pages/rules.js";
 import { servers } from "./pages/servers.js";
 import { sessions } from "./pages/sessions.js";
 import { settings } from "./pages/settings.js";
+import { welcome } from "./pages/welcome.js";
 import { drawWith, redraw, state } from "./state.js";
 import { stateLine } from "./truth.js";
 
@@ -47,7 +48,11 @@ function element(id) {
   return found;
 }
 
-const chosen = () => PAGES.find(({ id }) => `#${id}` === location.hash) ?? home;
+/** The page that the address names; at the very first, the first steps. */
+function chosen() {
+  if (location.hash === "" && state.snapshot?.first_run) return welcome;
+  return [...PAGES, welcome].find(({ id }) => `#${id}` === location.hash) ?? home;
+}
 
 /** One question to the app at a time; a change in between asks once more. */
 async function refresh() {

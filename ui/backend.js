@@ -97,6 +97,15 @@ export const exportActivity = (wanted, format) => invoke("export_activity", { wa
 /** @type {() => Promise<import("./types.js").LogCheck>} */
 export const checkLog = () => invoke("check_log");
 
+// First steps
+/** @type {() => Promise<"allowed" | "denied" | "unanswered">} */
+export const practise = () => invoke("practise");
+/** @type {() => Promise<import("./types.js").RefusedLook>} */
+export const refusedLook = () => invoke("refused_look");
+/** @type {(write: boolean) => Promise<string | null>} The folder that was picked and opened. */
+export const startingFolder = (write) => invoke("starting_folder", { write });
+export const welcomed = () => invoke("welcomed");
+
 // Settings
 /** @type {() => Promise<import("./types.js").Settings>} */
 export const settings = () => invoke("settings");

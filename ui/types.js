@@ -31,7 +31,8 @@
  * @typedef {{ missed: MissedQuestion[], denied: Denial[] }} Questions
  * @typedef {{ status: Status, sessions: Session[], records: SessionRecord[], grants: Grant[], waiting: Waiting[],
  *   questions: Questions, clients: KnownClient[], recent: Call[], home: string, shim: string,
- *   appearance: "system" | "light" | "dark" }} Snapshot
+ *   appearance: "system" | "light" | "dark", first_run: boolean }} Snapshot
+ * @typedef {{ folder: string, there: number, seen: number, said: string }} RefusedLook
  *
  * @typedef {{ grant: string, at_ms: number | null, restarted: number, note: string | null, problem: string | null }} TakenBack
  * @typedef {{ access: Access[] | null, lifetime: Lifetime | null, part: boolean }} Terms
@@ -73,7 +74,8 @@
  * @typedef {{ calls: Call[], more: boolean }} Calls
  * @typedef {{ intact: boolean, entries: number, problem: string | null }} LogCheck
  *
- * @typedef {{ deadline_seconds: number, max_sessions: number, keep_days: number, unsandboxed: "enforce" | "warn",
+ * @typedef {{ deadline_seconds: number, questions_per_minute: number, denial_holds_seconds: number,
+ *   notifications: "full" | "plain" | "off", max_sessions: number, keep_days: number, unsandboxed: "enforce" | "warn",
  *   autostart: boolean, appearance: "system" | "light" | "dark", file: string }} Settings
  */
 

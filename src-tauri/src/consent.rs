@@ -5,6 +5,7 @@
 
 mod arming;
 mod clock;
+mod notice_detail;
 pub(crate) mod text;
 mod view;
 
@@ -14,6 +15,8 @@ mod dialog;
 mod notice;
 #[cfg(target_os = "linux")]
 mod queue;
+
+pub(crate) use notice_detail::NoticeDetail;
 
 use ironcurtain_daemon::consent::{Answer, Consent, Question, Slot, Withdrawn};
 use std::path::PathBuf;
@@ -83,6 +86,7 @@ enum Command {
     Denied(String),
     Decided(String, DialogResult),
     Tell(String),
+    Notices(NoticeDetail),
 }
 
 /// The outcome of a dialog.
@@ -111,6 +115,11 @@ impl DialogConsent {
     /// Brings the open question to the front.
     pub fn raise(&self) {
         let _ = self.commands.send(Command::Raise);
+    }
+
+    /// Says how much notifications say from now on.
+    pub(crate) fn set_notices(&self, detail: NoticeDetail) {
+        let _ = self.commands.send(Command::Notices(detail));
     }
 
     /// The questions that wait, and when they change.

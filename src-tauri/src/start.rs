@@ -5,6 +5,7 @@ use crate::consent::DialogConsent;
 use crate::options::{self, AppOptions, HELP, Invocation};
 use crate::shell;
 use crate::single::activate_running;
+use crate::window::Preferences;
 use ironcurtain_daemon::{EventLog, Home, HomeError};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -65,6 +66,7 @@ fn app(options: AppOptions) -> Result<(), AppError> {
     let home = Home::from_env()?;
     let person = home.person.clone();
     let (desktop, seat) = DialogConsent::new(person.clone());
+    desktop.set_notices(Preferences::load(&home).notifications);
     let settings =
         ironcurtain_daemon::DaemonOptions { home, programs: programs()?, allow_root: options.allow_root };
     let trusted = TrustedProcess::start(settings, Arc::new(desktop.clone()))?;

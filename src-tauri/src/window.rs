@@ -11,6 +11,7 @@ mod command_error;
 mod engine;
 mod grants;
 mod pick;
+mod practice;
 mod preferences;
 mod record;
 mod rules;
@@ -21,6 +22,7 @@ mod servers_view;
 mod sessions;
 mod settings;
 mod snapshot;
+mod starting_folder;
 mod stops;
 
 #[cfg(target_os = "linux")]
@@ -29,6 +31,8 @@ pub(crate) use engine::closed;
 use crate::backend::Backend;
 use crate::consent::DialogConsent;
 use adding::AdditionDraft;
+pub(crate) use preferences::Preferences;
+
 use clients::ClientDrafts;
 use ironcurtain_daemon::StandingGrant;
 use servers::ServerDrafts;
@@ -152,6 +156,10 @@ pub(crate) fn commands() -> impl Fn(tauri::ipc::Invoke) -> bool + Send + Sync + 
         record::activity,
         record::export_activity,
         record::check_log,
+        practice::practise,
+        practice::refused_look,
+        practice::welcomed,
+        starting_folder::starting_folder,
         settings::settings,
         settings::change_settings,
     ]

@@ -75,18 +75,20 @@
         { id: "fetch", title: "Fetch", about: "Fetches a page as text.", why: "You are asked about every host.", from: "PyPI package mcp-server-fetch", needs: null, settings: {}, package: true },
       ],
     },
+    first_run: false,
+    look: { folder: `${home}/.ssh`, there: 3, seen: 0, said: `ls: cannot access '${home}/.ssh': No such file or directory` },
     secrets: ["brave-key"],
     found: [
       { id: "claude-code", name: "Claude Code", file: `${home}/.claude.json`, state: "bypassing", problem: null, entries: [{ name: "filesystem", way: "server filesystem, behind the shield", past: false }, { name: "jira", way: "goes past the shield: npx jira-mcp", past: true }] },
       { id: "cursor", name: "Cursor", file: `${home}/.cursor/mcp.json`, state: "not-connected", problem: null, entries: [] },
       { id: "zed", name: "Zed", file: `${home}/.config/zed/settings.json`, state: "missing", problem: null, entries: [] },
     ],
-    settings: { deadline_seconds: 45, max_sessions: 1000, keep_days: 365, unsandboxed: "enforce", autostart: false, appearance: new URLSearchParams(location.search).get("theme") ?? "system", file: `${home}/.config/ironcurtain/config.json` },
+    settings: { deadline_seconds: 45, questions_per_minute: 20, denial_holds_seconds: 30, notifications: "full", max_sessions: 1000, keep_days: 365, unsandboxed: "enforce", autostart: false, appearance: new URLSearchParams(location.search).get("theme") ?? "system", file: `${home}/.config/ironcurtain/config.json` },
     change: () => made.listeners.forEach((then) => then()),
   };
 
   const commands = {
-    snapshot: () => ({ status: made.status, sessions: made.sessions, records: made.records, grants: made.grants, waiting: made.waiting, questions: made.questions, clients: made.clients, recent: made.log.slice(0, 6), home, shim: "/usr/bin/ironcurtain-shim", appearance: made.settings.appearance }),
+    snapshot: () => ({ status: made.status, sessions: made.sessions, records: made.records, grants: made.grants, waiting: made.waiting, questions: made.questions, clients: made.clients, recent: made.log.slice(0, 6), first_run: made.first_run, home, shim: "/usr/bin/ironcurtain-shim", appearance: made.settings.appearance }),
     show_question: () => null,
     end_session: ({ session }) => { made.sessions = made.sessions.filter((one) => one.id !== session); made.change(); },
     restart_server: () => null,
@@ -135,6 +137,10 @@
     },
     export_activity: ({ format }) => `${home}/record.${format}`,
     check_log: () => ({ intact: true, entries: 1_482, problem: null }),
+    practise: () => "denied",
+    refused_look: () => made.look,
+    starting_folder: () => `${home}/Documents/recipes`,
+    welcomed: () => { made.first_run = false; },
     settings: () => made.settings,
     change_settings: ({ changes }) => { made.settings = { ...made.settings, ...changes }; return made.settings; },
   };

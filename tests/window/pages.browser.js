@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { Browser } from "./browser.js";
 
-const PAGES = ["home", "sessions", "granted", "rules", "servers", "clients", "activity", "settings"];
+const PAGES = ["home", "sessions", "granted", "rules", "servers", "clients", "activity", "settings", "welcome"];
 const AXE = readFileSync(new URL("../../target/npm/node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 const TAB = "\ue004";
 const ENTER = "\ue007";
@@ -234,6 +234,45 @@ test("a server is added as it was shown, and a secret is typed once and never co
   await press("remove-secret:brave-key");
   await press("remove-secret:brave-key:yes");
   await browser.until(`made.calls.some(([name]) => name === "remove_secret")`);
+});
+
+test("the first steps claim nothing, can be left at each, and show what was refused and what was not", async () => {
+  await browser.go("welcome");
+  await says("Nothing is protected until a client is connected.");
+  await press("step:next");
+  await press("connect:cursor");
+  await says("<b>not markup</b>");
+  assert.deepEqual(await called("write_client"), []);
+  await press("step:next");
+  await says("jira");
+  assert.equal(await browser.run(`document.querySelector("#page").innerText.includes("Cursor")`), false);
+  await press("step:next");
+  await press("folder-read");
+  await says("Agents may read in /home/ada/Documents/recipes, without asking.");
+  await press("step:next");
+  await press("practise");
+  await says("You denied it.");
+  await press("look");
+  await says("Refused. You have 3 names in ~/.ssh; it saw none.");
+  await made(`made.look = { ...made.look, seen: 3, said: "" }`);
+  await press("look");
+  await says("Not refused: it saw 3 names of 3");
+  await press("step:leave");
+  await browser.until(`location.hash === "#home" && made.calls.some(([name]) => name === "welcomed")`);
+});
+
+test("settings are saved one by one, as they are entered", async () => {
+  await browser.go("settings");
+  const choose = (name, to) => browser.run(`const control = document.querySelector('${key(name)}'); control.value = "${to}"; control.dispatchEvent(new Event("change")); return true`);
+  await choose("notifications", "off");
+  await says("None are shown. The question's own window still opens.");
+  await choose("questions_per_minute", "5");
+  await choose("denial_holds_seconds", "0");
+  await browser.until(`made.calls.filter(([name]) => name === "change_settings").length === 3`);
+  assert.deepEqual(await called("change_settings"), [{ notifications: "off" }, { questions_per_minute: 5 }, { denial_holds_seconds: 0 }].map((changes) => ({ changes })));
+  await made(`made.fail.change_settings = "the disk is full"`);
+  await choose("keep_days", "30");
+  await says("Not saved: the disk is full");
 });
 
 test("rules are tried over the record before they can be saved, and a call becomes a rule", async () => {

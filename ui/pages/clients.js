@@ -55,12 +55,24 @@ function seenRow(one) {
     ${parts.facts(one.servers.length > 0 ? `uses ${list(one.servers)}` : nothing, grants > 0 ? html`<a href="#granted">${count(grants, "permission")}</a>` : "no permissions")}`);
 }
 
+/**
+ * The clients on this computer for which something holds.
+ * @param {(one: FoundClient) => boolean} wanted
+ * @param {string} none Said where there is none.
+ * @param {string} then
+ */
+export function foundRows(wanted, none, then) {
+  if (problem) return parts.problem(`The clients cannot be looked for: ${problem}`);
+  if (found === null) return nothing;
+  const there = found.filter((one) => one.state !== "missing" && wanted(one));
+  return there.length === 0 ? parts.empty(none, then) : parts.group(repeat(there, (one) => one.id, foundRow));
+}
+
 /** @param {FoundClient[]} all */
 function here(all) {
-  const there = all.filter((one) => one.state !== "missing");
   const others = all.filter((one) => one.state === "missing").map((one) => one.name);
   return html`
-    ${there.length === 0 ? parts.empty("No agent client was found.", "Install one, or connect it by hand as described below.") : parts.group(repeat(there, (one) => one.id, foundRow))}
+    ${foundRows(() => true, "No agent client was found.", "Install one, or connect it by hand as described below.")}
     ${others.length > 0 ? html`<p class="small quiet after">Looked for as well: ${list(others)}.</p>` : nothing}`;
 }
 

@@ -18,7 +18,7 @@ export const home = {
     const { mood, title, text } = truth(snapshot);
     return html`
       <div class="hero"><span class="mark">${curtain(mood)}</span><div><h1>${title}</h1><p class="quiet">${text}</p></div></div>
-      <div class="hero-do">${lockdown(status)}</div>
+      <div class="hero-do">${mood === "open" ? html`<a class="button" href="#welcome" data-key="welcome">First steps</a>` : nothing}${lockdown(status)}</div>
       ${status.troubles.map((trouble) => html`<p class="bad" role="alert">${trouble}</p>`)}
       ${waiting.length > 0 ? waitingRows(waiting) : nothing}
       ${missedRows(questions.missed)}

@@ -53,7 +53,12 @@ async function change(changes) {
 /** @param {Settings} now */
 const page = (now) => html`
   <h2>Questions</h2>
-  ${parts.group(setting("How long a question waits for you", "No answer in this time is a no. Clients give up on a call after 60 seconds.", number("deadline_seconds", now, 1, 3600, "seconds")))}
+  ${parts.group(html`
+    ${setting("How long a question waits for you", "No answer in this time is a no. Clients give up on a call after 60 seconds.", number("deadline_seconds", now, 1, 3600, "seconds"))}
+    ${setting("Most questions of one agent in a minute", "What is beyond is denied without asking you.", number("questions_per_minute", now, 1, 1000, "questions"))}
+    ${setting("How long a no holds", "The same call is not asked about again in this time, and each further no holds for twice as long. 0 asks every time.", number("denial_holds_seconds", now, 0, 3600, "seconds"))}
+    ${setting("Notifications", NOTICES[now.notifications], parts.select("notifications", now.notifications, [["full", "Who asks, and for what kind of thing"], ["plain", "Only that a question waits"], ["off", "None"]], (to) => void change({ notifications: /** @type {any} */ (to) }), "Notifications"))}`)}
+  <p class="small quiet after">Sessions that run keep the times and limits that they began with.</p>
   <h2>This computer</h2>
   ${parts.group(html`
     ${setting("Start with the desktop", "IronCurtain is there before your agents are.", parts.tick("autostart", now.autostart ? "on" : "off", now.autostart, (on) => void change({ autostart: on }), "Start with the desktop"))}
@@ -66,6 +71,12 @@ const page = (now) => html`
   ${parts.group(setting("How long the record is kept", html`Older entries are removed, and that is on record. From the next start on. <a href="#activity">Search, check or write out the record</a>`, number("keep_days", now, 1, 36_500, "days")))}
   <p class="small quiet after">Written to ${parts.path(now.file)}.</p>`;
 
+const NOTICES = {
+  full: "Shown when a question waits and you look elsewhere. They name no file, and nothing can be allowed there.",
+  plain: "Shown when a question waits and you look elsewhere. They say nothing of what it is.",
+  off: "None are shown. The question's own window still opens.",
+};
+
 /**
  * @param {string} name
  * @param {unknown} text
@@ -75,7 +86,7 @@ const setting = (name, text, control) => parts.row(html`<div>${name}</div>${part
 
 /**
  * A number that is saved when it is entered.
- * @param {"deadline_seconds" | "max_sessions" | "keep_days"} field
+ * @param {keyof typeof LABELS} field
  * @param {Settings} now
  * @param {number} least
  * @param {number} most
@@ -86,7 +97,7 @@ const number = (field, now, least, most, unit) => html`
     .value=${live(String(now[field]))} @change=${(/** @type {Event} */ event) => void change({ [field]: Number(parts.valueOf(event)) })}> ${unit}
     ${saved === field ? html`<span class="badge allow">saved</span>` : nothing}</label>`;
 
-const LABELS = { deadline_seconds: "How long a question waits for you", max_sessions: "Most sessions at once", keep_days: "How long the record is kept" };
+const LABELS = { deadline_seconds: "How long a question waits for you", questions_per_minute: "Most questions of one agent in a minute", denial_holds_seconds: "How long a no holds", max_sessions: "Most sessions at once", keep_days: "How long the record is kept" };
 
 /** @param {import("../types.js").Snapshot} snapshot */
 const about = ({ status }) => html`

@@ -5,7 +5,7 @@
 //! - Names who asks and for what kind of thing, and no file: others may look at the screen.
 //! - Runs on threads of its own, since the notification service may be slow or missing.
 
-use super::Command as QueueCommand;
+use super::{Command as QueueCommand, NoticeDetail};
 use notify_rust::{ActionResponse, Notification, NotificationHandle, Timeout, Urgency};
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -20,6 +20,7 @@ enum Command {
     Show { id: String, text: String },
     Tell { text: String },
     Close { id: String },
+    Detail(NoticeDetail),
 }
 
 impl Notices {
@@ -45,6 +46,11 @@ impl Notices {
         let _ = self.commands.send(Command::Tell { text: text.to_owned() });
     }
 
+    /// Says how much they say from now on.
+    pub(super) fn set_detail(&self, detail: NoticeDetail) {
+        let _ = self.commands.send(Command::Detail(detail));
+    }
+
     pub(super) fn close(&self, id: &str) {
         let _ = self.commands.send(Command::Close { id: id.to_owned() });
     }
@@ -53,12 +59,14 @@ impl Notices {
 fn serve(commands: &Receiver<Command>, queue: &WeakUnboundedSender<QueueCommand>) {
     let mut open: HashMap<String, NotificationHandle> = HashMap::new();
     let mut markup = None;
+    let mut detail = NoticeDetail::default();
     while let Ok(command) = commands.recv() {
         match command {
             Command::Show { id, text } => {
                 if let Some(earlier) = open.remove(&id) {
                     earlier.close();
                 }
+                let Some(text) = detail.of(text, "Open IronCurtain to see it.") else { continue };
                 let reads_markup = *markup.get_or_insert_with(reads_markup);
                 match notification(&text, reads_markup).show() {
                     Ok(handle) => {
@@ -68,7 +76,10 @@ fn serve(commands: &Receiver<Command>, queue: &WeakUnboundedSender<QueueCommand>
                     Err(error) => tracing::info!(%error, "the notification could not be shown"),
                 }
             }
+            Command::Detail(wanted) => detail = wanted,
             Command::Tell { text } => {
+                let plain = "There is something to know. Open IronCurtain to see it.";
+                let Some(text) = detail.of(text, plain) else { continue };
                 let reads_markup = *markup.get_or_insert_with(reads_markup);
                 if let Err(error) = notice(&text, reads_markup).show() {
                     tracing::info!(%error, "the notification could not be shown");

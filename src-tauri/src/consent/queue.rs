@@ -69,6 +69,7 @@ impl DialogQueue {
                 let no = DialogResult::Answered(Answer::Deny { note: None, reach: DenialReach::Call });
                 self.remove(&id, Some(no));
             }
+            Command::Notices(detail) => self.notices.set_detail(detail),
             Command::Tell(notice) => self.notices.tell(&notice),
             Command::Raise => {
                 if let Some(dialog) = &self.dialog {

@@ -64,10 +64,10 @@ pub(super) async fn plan_server(
         } else {
             Addition::named(&home, what, name, None, &BTreeMap::new())?
         };
-        let servers = candidates(&home, &adding, false).map_err(|problem| match problem {
-            AddError::There { name, .. } => PlanError::There(name),
-            other => other.into(),
-        })?;
+        let servers = match candidates(&home, &adding, false) {
+            Err(AddError::There { name, .. }) => return Err(PlanError::There(name)),
+            found => found?,
+        };
         let server = servers.iter().find(|server| server.name == adding.name);
         let entry = serde_json::to_string_pretty(&adding.entry).unwrap_or_default();
         let planned = PlannedServer {

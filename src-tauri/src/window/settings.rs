@@ -5,6 +5,7 @@ use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use super::preferences::{Appearance, Preferences};
 use crate::autostart;
+use crate::consent::NoticeDetail;
 use ironcurtain_admin::settings::{ConfigChangeError, change_settings as write_settings};
 use ironcurtain_daemon::config::ConfigError;
 use ironcurtain_daemon::{Config, Home, SandboxPolicy};
@@ -16,6 +17,9 @@ use tauri::State;
 #[derive(Debug, Serialize)]
 pub(super) struct SettingsView {
     deadline_seconds: u64,
+    questions_per_minute: usize,
+    denial_holds_seconds: u64,
+    notifications: NoticeDetail,
     max_sessions: usize,
     keep_days: u64,
     unsandboxed: &'static str,
@@ -29,6 +33,9 @@ pub(super) struct SettingsView {
 #[serde(deny_unknown_fields)]
 pub(super) struct SettingsChanges {
     deadline_seconds: Option<Value>,
+    questions_per_minute: Option<Value>,
+    denial_holds_seconds: Option<Value>,
+    notifications: Option<NoticeDetail>,
     max_sessions: Option<Value>,
     keep_days: Option<Value>,
     unsandboxed: Option<Value>,
@@ -59,9 +66,12 @@ pub(super) async fn change_settings(
     changes: SettingsChanges,
 ) -> Result<SettingsView, CommandError> {
     let home = trusted(&state)?.home;
+    let desktop = state.desktop.clone();
     aside(move || {
         let in_file = [
             ("questionDeadlineSeconds", changes.deadline_seconds),
+            ("questionsPerMinute", changes.questions_per_minute),
+            ("denialHoldsSeconds", changes.denial_holds_seconds),
             ("maxSessions", changes.max_sessions),
             ("recordKeepDays", changes.keep_days),
             ("sandboxPolicy", changes.unsandboxed),
@@ -74,8 +84,15 @@ pub(super) async fn change_settings(
         if let Some(on) = changes.autostart {
             autostart::turn(on)?;
         }
-        if let Some(appearance) = changes.appearance {
-            Preferences { appearance }.store(&home)?;
+        let kept = Preferences::load(&home);
+        let chosen = Preferences {
+            appearance: changes.appearance.unwrap_or(kept.appearance),
+            notifications: changes.notifications.unwrap_or(kept.notifications),
+            ..kept
+        };
+        if chosen != kept {
+            chosen.store(&home)?;
+            desktop.set_notices(chosen.notifications);
         }
         Ok::<_, SettingsFailed>(view(&home)?)
     })
@@ -84,8 +101,12 @@ pub(super) async fn change_settings(
 
 fn view(home: &Home) -> Result<SettingsView, ConfigError> {
     let config = Config::load(home)?;
+    let preferences = Preferences::load(home);
     Ok(SettingsView {
         deadline_seconds: config.question_deadline_seconds,
+        questions_per_minute: config.questions_per_minute,
+        denial_holds_seconds: config.denial_holds_seconds,
+        notifications: preferences.notifications,
         max_sessions: config.max_sessions,
         keep_days: config.record_keep_days,
         unsandboxed: match config.sandbox_policy {
@@ -93,7 +114,7 @@ fn view(home: &Home) -> Result<SettingsView, ConfigError> {
             SandboxPolicy::Warn => "warn",
         },
         autostart: autostart::is_on(),
-        appearance: Preferences::load(home).appearance,
+        appearance: preferences.appearance,
         file: home.config.join("config.json").display().to_string(),
     })
 }

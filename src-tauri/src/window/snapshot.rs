@@ -33,6 +33,8 @@ pub(crate) struct Snapshot {
     /// The program that a client is to start.
     shim: PathBuf,
     appearance: Appearance,
+    /// Nobody has been shown what to do first, and no client has connected.
+    first_run: bool,
 }
 
 /// A client that something can be granted to.
@@ -65,6 +67,7 @@ pub(super) async fn snapshot(state: State<'_, AppState>) -> Result<Snapshot, Com
     let clients = state.backend.trusted().map(|trusted| trusted.daemon.known_clients()).unwrap_or_default();
     let shim = state.backend.trusted().map(|trusted| trusted.programs.join("ironcurtain-shim"));
     let preferences = state.backend.trusted().map(|trusted| Preferences::load(&trusted.home));
+    let first_run = clients.is_empty() && preferences.is_some_and(|chosen| !chosen.welcomed);
     Ok(Snapshot {
         status,
         sessions,
@@ -77,6 +80,7 @@ pub(super) async fn snapshot(state: State<'_, AppState>) -> Result<Snapshot, Com
         home: state.home.clone(),
         shim: shim.unwrap_or_else(|| "ironcurtain-shim".into()),
         appearance: preferences.unwrap_or_default().appearance,
+        first_run,
     })
 }
 

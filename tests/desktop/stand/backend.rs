@@ -63,20 +63,28 @@ impl Made {
         })
     }
 
+    fn status(&self) -> StatusView {
+        let (sessions, lockdown) = {
+            let state = self.state();
+            (state.sessions.len(), state.lockdown)
+        };
+        StatusView {
+            protection: if lockdown { Protection::Lockdown } else { Protection::Protecting },
+            pid: std::process::id(),
+            version: "0.1.0".into(),
+            started_ms: now() - 3_600_000,
+            sessions,
+            questions: 0,
+            lockdown,
+            troubles: vec![],
+            servers: vec!["filesystem".into(), "git".into()],
+            policy: "0".repeat(64),
+        }
+    }
+
     fn reply(&self, request: Request) -> Reply {
         match request {
-            Request::Status => Reply::Status(StatusView {
-                protection: if self.state().lockdown { Protection::Lockdown } else { Protection::Protecting },
-                pid: std::process::id(),
-                version: "0.1.0".into(),
-                started_ms: now() - 3_600_000,
-                sessions: self.state().sessions.len(),
-                questions: 0,
-                lockdown: self.state().lockdown,
-                troubles: vec![],
-                servers: vec!["filesystem".into(), "git".into()],
-                policy: "0".repeat(64),
-            }),
+            Request::Status => Reply::Status(self.status()),
             Request::Sessions => Reply::Sessions(self.state().sessions.clone()),
             Request::LeftBehind => {
                 let records = self.state().records.clone();

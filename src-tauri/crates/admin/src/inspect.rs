@@ -9,10 +9,12 @@
 mod conversation;
 mod fault;
 mod scratch;
+mod sight;
 mod tools;
 mod wants;
 
 pub use fault::ServerFault;
+pub use sight::{Sight, sight};
 pub use tools::{ListedTool, fingerprint};
 pub use wants::Wants;
 
@@ -131,15 +133,18 @@ pub async fn inspect_among(
     inspect_server(inspection, servers, named_server(servers, name)?).await
 }
 
-/// Starts a server by this entry, beside others that may run meanwhile, and lists its tools.
-///
-/// # Errors
-/// [`InspectError`], when it cannot be started. The server is killed in any case.
-pub(crate) async fn inspect_server(
+/// A server that was started by itself, and what it was started with.
+struct StartedAlone {
+    lone: LoneProcess,
+    scratch: Scratch,
+    network: TrialNetwork,
+}
+
+async fn start_by_itself(
     inspection: &Inspection,
     servers: &Servers,
     server: &Server,
-) -> Result<Look, InspectError> {
+) -> Result<StartedAlone, InspectError> {
     let person = canonical_home(&inspection.home)?;
     let scratch = Scratch::new(&inspection.home.sessions())?;
     let programs = ServerPrograms {
@@ -157,14 +162,27 @@ pub(crate) async fn inspect_server(
     let grants = StandingGrant::on_disk(&inspection.home.database())?;
     let beside = (&inspection.home, ServersBeside { servers: servers.clone(), grants });
     let started = process::start_alone(&containment, server, (&programs, &around), served, beside);
-    let LoneProcess { process, watch } = match tokio::time::timeout(inspection.patience, started).await {
-        Ok(Ok(started)) => started,
+    match tokio::time::timeout(inspection.patience, started).await {
+        Ok(Ok(lone)) => Ok(StartedAlone { lone, scratch, network }),
         Ok(Err(reason)) => {
             let reason = Box::new(reason);
-            return Err(InspectError::NotStarted { server: server.name.clone(), reason });
+            Err(InspectError::NotStarted { server: server.name.clone(), reason })
         }
-        Err(_) => return Err(slow(inspection, &server.name, String::new())),
-    };
+        Err(_) => Err(slow(inspection, &server.name, String::new())),
+    }
+}
+
+/// Starts a server by this entry, beside others that may run meanwhile, and lists its tools.
+///
+/// # Errors
+/// [`InspectError`], when it cannot be started. The server is killed in any case.
+pub(crate) async fn inspect_server(
+    inspection: &Inspection,
+    servers: &Servers,
+    server: &Server,
+) -> Result<Look, InspectError> {
+    let StartedAlone { lone, scratch, network } = start_by_itself(inspection, servers, server).await?;
+    let LoneProcess { process, watch } = lone;
     // One that runs elsewhere is told of no folder here.
     let folder = server.remote.is_none().then_some(scratch.folder());
     let mut conversation = Conversation::new(process, folder);

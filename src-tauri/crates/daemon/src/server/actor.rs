@@ -363,7 +363,8 @@ impl Actor {
         running.greeted = Some(number);
         let deadline = (!self.told.is_awaited()).then(|| Instant::now() + GREETING_BOUND);
         let (send, outcome) = oneshot::channel();
-        let (told, state, pid, number) = (self.told.clone(), self.state.clone(), running.pid, self.starts.load(Ordering::Relaxed));
+        let (told, state, pid, number) =
+            (self.told.clone(), self.state.clone(), running.pid, self.starts.load(Ordering::Relaxed));
         let connection = running.connection.clone();
         let o = &self.options;
         let is_probed = Arc::new(AtomicBool::new(false));

@@ -1,0 +1,108 @@
+//! The folder that a person lets every agent work in from the start: a rule before all others, which the rules' page shows and
+//! takes away.
+//!
+//! - INVARIANT: the folder is what a picker of the system gave to this process. All of home, or what home is in, is refused.
+
+use super::AppState;
+use super::command_error::{CommandError, aside};
+use super::grants::trusted;
+use super::pick::{Picked, pick};
+use ironcurtain_admin::rules::{RulesError, rules_in_force, write_rules};
+use ironcurtain_daemon::Home;
+use ironcurtain_daemon::consent::visible;
+use serde_json::{Value, json};
+use std::io;
+use std::path::{Path, PathBuf};
+use tauri::State;
+
+/// Name of the rule.
+const RULE: &str = "starting-folder";
+
+/// Why there is no starting folder.
+#[derive(Debug, thiserror::Error)]
+enum StartingFolderError {
+    #[error("`{0}` cannot be resolved: {1}")]
+    Path(PathBuf, io::Error),
+    #[error("`{0}` is all of your home, or more; pick a folder in it")]
+    TooMuch(PathBuf),
+    #[error("your rules have no list `rules`; open them under Rules")]
+    Shape,
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+}
+
+#[tauri::command]
+pub(super) async fn starting_folder(
+    state: State<'_, AppState>,
+    write: bool,
+) -> Result<Option<String>, CommandError> {
+    let home = trusted(&state)?.home;
+    let title = "Pick a folder that agents may work in";
+    let Some(folder) = pick(title, Picked::Folder, &state.home).await else { return Ok(None) };
+    aside(move || open_folder(&home, &folder, write)).await.map(Some)
+}
+
+fn open_folder(home: &Home, folder: &Path, write: bool) -> Result<String, StartingFolderError> {
+    let resolved = |path: &Path| {
+        path.canonicalize().map_err(|problem| StartingFolderError::Path(path.to_path_buf(), problem))
+    };
+    let (folder, person) = (resolved(folder)?, resolved(&home.person)?);
+    if person.starts_with(&folder) {
+        return Err(StartingFolderError::TooMuch(folder));
+    }
+    let before = rules_in_force(home)?.snapshot.policy_text().to_owned();
+    let mut policy: Value = serde_json::from_str(&before).unwrap_or_default();
+    let rules = policy.get_mut("rules").and_then(Value::as_array_mut).ok_or(StartingFolderError::Shape)?;
+    rules.retain(|rule| rule.get("name").and_then(Value::as_str) != Some(RULE));
+    let (verb, roles) = if write {
+        ("reading and writing", json!(["read-path", "write-path"]))
+    } else {
+        ("reading", json!(["read-path"]))
+    };
+    rules.insert(
+        0,
+        json!({
+            "name": RULE,
+            "description": format!("Allows {verb} in your starting folder."),
+            "if": { "server": ["filesystem"], "paths": { "roles": roles, "within": folder } },
+            "then": "allow",
+            "reason": "You picked it as a starting folder.",
+        }),
+    );
+    let text = serde_json::to_string_pretty(&policy).unwrap_or_default() + "\n";
+    write_rules(home, &text, &before)?;
+    Ok(visible::path(&folder.display().to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picked_folder_is_open_by_one_rule_and_home_itself_never_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let person = dir.path().join("ada");
+        let (notes, code) = (person.join("notes"), person.join("code"));
+        for folder in [&notes, &code] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        let home = Home::under(&dir.path().join("ours"), &person);
+        home.prepare().unwrap();
+        for too_much in [person.as_path(), dir.path(), Path::new("/")] {
+            let refused = open_folder(&home, too_much, false);
+            assert!(matches!(refused, Err(StartingFolderError::TooMuch(_))), "{refused:?}");
+        }
+        let rules = || {
+            let trial = rules_in_force(&home).unwrap();
+            let text: Value = serde_json::from_str(trial.snapshot.policy_text()).unwrap();
+            text["rules"].as_array().unwrap().clone()
+        };
+        let shipped = rules().len();
+        open_folder(&home, &notes, false).unwrap();
+        open_folder(&home, &code, true).unwrap();
+        let all = rules();
+        assert_eq!(all.len(), shipped + 1, "one takes the place of the other");
+        let within = json!({ "roles": ["read-path", "write-path"], "within": code.canonicalize().unwrap() });
+        assert_eq!(all[0]["if"]["paths"], within);
+    }
+}

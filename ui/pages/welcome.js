@@ -1,0 +1,141 @@
+// The first steps, each of which can be left out: what this does, clients, servers, a folder, and the real things tried.
+
+import { actButton } from "../acts.js";
+import * as backend from "../backend.js";
+import { html, nothing } from "../html.js";
+import * as parts from "../parts.js";
+import { focusOn, state } from "../state.js";
+import { count } from "../words.js";
+import { clients, foundRows } from "./clients.js";
+
+/** @type {{ title: string, view: (snapshot: import("../types.js").Snapshot) => unknown }[]} */
+const STEPS = [
+  { title: "Agents ask, you decide", view: what },
+  { title: "Connect a client", view: connect },
+  { title: "Move servers behind the shield", view: move },
+  { title: "Pick a starting folder", view: folder },
+  { title: "See it work", view: practice },
+];
+
+let at = 0;
+/** @type {"" | "allowed" | "denied" | "unanswered"} */
+let practised = "";
+/** @type {import("../types.js").RefusedLook | null} */
+let look = null;
+let picked = "";
+
+/** @type {import("../app.js").Page} */
+export const welcome = {
+  id: "welcome",
+  name: "First steps",
+  load: async () => clients.load?.(),
+  view(snapshot) {
+    const step = STEPS[at] ?? STEPS[0];
+    const last = at === STEPS.length - 1;
+    return html`
+      <p class="quiet small">Step ${at + 1} of ${STEPS.length}</p>
+      <h1>${step?.title}</h1>
+      ${step?.view(snapshot)}
+      <div class="both start steps-go">
+        ${at > 0 ? parts.button("step:back", "Back", () => go(at - 1)) : nothing}
+        ${last ? nothing : parts.button("step:next", at === 0 ? "Begin" : "Next step", () => go(at + 1), { kind: "main" })}
+        ${parts.button("step:leave", last ? "Done" : "Leave the first steps", () => void leave(), { kind: last ? "main" : "plain" })}
+      </div>`;
+  },
+};
+
+/** @param {number} to */
+function go(to) {
+  at = to;
+  focusOn(to === STEPS.length - 1 ? "step:leave" : "step:next");
+}
+
+async function leave() {
+  // What is not kept is shown once more at the next start.
+  await backend.welcomed().catch(() => {});
+  if (state.snapshot) state.snapshot.first_run = false;
+  at = 0;
+  location.hash = "#home";
+}
+
+function what() {
+  return html`
+    <ul class="three">
+      <li>Agents start their servers through IronCurtain, each in a sandbox that shows it only what you granted.</li>
+      <li>What your rules do not settle is put to you as a question. No answer is a no.</li>
+      <li>All that you granted is listed here, and you take it back with a press.</li>
+    </ul>
+    <p class="says asks">\u25cb Nothing is protected until a client is connected. That is the next step.</p>`;
+}
+
+function connect() {
+  return html`
+    <p class="lead-in quiet">A connected client starts its servers through IronCurtain. You see the whole change of its settings before it is written, and Disconnect gives back what stood there.</p>
+    ${foundRows(() => true, "No agent client was found on this computer.", "Install one, or connect it by hand under Clients.")}`;
+}
+
+function move() {
+  return html`
+    <p class="lead-in quiet">These servers are started by a client itself, past the shield: each can reach all that you can. Moved, they start in a sandbox.</p>
+    ${foundRows((one) => one.entries.some((entry) => entry.past), "No server goes past the shield that could be found.", "More servers are added under Servers.")}`;
+}
+
+function folder() {
+  return html`
+    <p class="lead-in quiet">Every agent that you connect may work in it through the server filesystem, without asking. It is the first of your rules, and you change or remove it there. Without one you are asked about each folder.</p>
+    <div class="both start">
+      ${pick("folder-read", "Pick a folder to read\u2026", false, "main")}
+      ${pick("folder-write", "Pick a folder to read and write\u2026", true, "")}
+    </div>
+    ${picked ? html`<p class="good says" role="status">${picked}</p>` : nothing}`;
+}
+
+/**
+ * @param {string} key
+ * @param {string} ready
+ * @param {boolean} write
+ * @param {string} kind
+ */
+const pick = (key, ready, write, kind) =>
+  actButton({
+    key,
+    ready,
+    going: "Picking\u2026",
+    done: "Picked",
+    failed: "Not opened",
+    again: true,
+    kind,
+    act: async () => {
+      const path = await backend.startingFolder(write);
+      if (path !== null) picked = `Agents may ${write ? "read and write" : "read"} in ${path}, without asking.`;
+    },
+  });
+
+const PRACTISED = {
+  allowed: "You allowed it. In earnest the agent would have done just that, once.",
+  denied: "You denied it. In earnest the agent would have been told no, and nothing would have happened.",
+  unanswered: "Nobody answered, and that is a no.",
+};
+
+/** @param {import("../types.js").Snapshot} snapshot */
+function practice({ sessions }) {
+  return html`
+    ${parts.group(html`
+      ${parts.row(
+        html`<div>A practice question</div>${parts.facts("The real question in its own window. No agent asks, and nothing happens, whatever you answer.")}
+          ${practised ? html`<p class="says" role="status">${PRACTISED[practised]}</p>` : nothing}`,
+        actButton({ key: "practise", ready: "Ask me", label: "Ask me a practice question", going: "Asking you\u2026", done: "Answered", failed: "Not asked", again: true, act: async () => { practised = await backend.practise(); } }),
+      )}
+      ${parts.row(
+        html`<div>A look that is refused</div>${parts.facts("A program is started in the same sandbox as servers, with nothing granted, and looks into a private folder of yours.")}
+          ${look ? seen(look) : nothing}`,
+        actButton({ key: "look", ready: "Try it", label: "Try a look that is refused", going: "Looking\u2026", done: "Tried", failed: "It could not be tried", again: true, act: async () => { look = await backend.refusedLook(); } }),
+      )}`)}
+    ${sessions.length === 0 ? html`<p class="says asks">\u25cb No agent is connected at the moment. Start one that you connected, and it appears under Sessions.</p>` : nothing}`;
+}
+
+/** @param {import("../types.js").RefusedLook} one */
+const seen = (one) =>
+  one.seen === 0 && one.said
+    ? html`<p class="says good" role="status">\u2713 Refused. You have ${count(one.there, "name")} in ${parts.path(one.folder)}; it saw none.</p><pre tabindex="0" aria-label="What the program said">${one.said}</pre>`
+    : html`<p class="says bad" role="alert">\u26a0 Not refused: it saw ${count(one.seen, "name")} of ${one.there} in ${parts.path(one.folder)}. Servers on this computer are not held by a sandbox.</p>`;
