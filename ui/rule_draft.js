@@ -20,7 +20,7 @@ export function ruleOf({ server, tool, path, then, reach }, taken) {
     description: `${VERBS[then]} ${tool} of ${server}${about}.`,
     if: { server: [server], tool: [tool], ...(within === null ? {} : { paths: { roles: PATHS, within } }) },
     then,
-    reason: "You made this rule from a call on record.",
+    reason: "You made this rule.",
   };
 }
 
@@ -43,9 +43,64 @@ function freeName(wanted, taken) {
  * @param {object} rule
  */
 export function withRule(text, rule) {
+  return changed(text, (rules) => [rule, ...rules]);
+}
+
+/**
+ * The rules in a text, in order. Null where it is not understood.
+ * @param {string} text
+ * @returns {{ name: string, description: string, then: string, text: string }[] | null}
+ */
+export function rulesIn(text) {
+  const rules = parsed(text)?.rules;
+  if (!rules) return null;
+  return rules.map((/** @type {any} */ rule) => ({
+    name: String(rule?.name),
+    description: String(rule?.description ?? ""),
+    then: String(rule?.then),
+    text: JSON.stringify(rule, null, 2),
+  }));
+}
+
+/**
+ * The text without the rule of this name.
+ * @param {string} text
+ * @param {string} name
+ */
+export const withoutRule = (text, name) => changed(text, (rules) => rules.filter((rule) => rule?.name !== name));
+
+/**
+ * The text with a rule one place earlier (-1) or later (1).
+ * @param {string} text
+ * @param {string} name
+ * @param {-1 | 1} by
+ */
+export const movedRule = (text, name, by) =>
+  changed(text, (rules) => {
+    const from = rules.findIndex((rule) => rule?.name === name);
+    const to = from + by;
+    if (from < 0 || to < 0 || to >= rules.length) return rules;
+    const [rule] = rules.splice(from, 1);
+    rules.splice(to, 0, rule);
+    return rules;
+  });
+
+/**
+ * The text with another thing that a rule does.
+ * @param {string} text
+ * @param {string} name
+ * @param {string} then
+ */
+export const ruleThat = (text, name, then) => changed(text, (rules) => rules.map((rule) => (rule?.name === name ? { ...rule, then } : rule)));
+
+/**
+ * @param {string} text
+ * @param {(rules: any[]) => any[]} change
+ */
+function changed(text, change) {
   const policy = parsed(text);
   if (policy === null) return null;
-  return `${JSON.stringify({ ...policy, rules: [rule, ...policy.rules] }, null, 2)}\n`;
+  return `${JSON.stringify({ ...policy, rules: change([...policy.rules]) }, null, 2)}\n`;
 }
 
 /**

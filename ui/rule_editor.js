@@ -23,6 +23,12 @@ export function follow(now) {
   inForce = now;
 }
 
+/** The text on the page. */
+export const current = () => text;
+
+/** Something was changed and not saved. */
+export const isChanged = () => text !== inForce;
+
 /**
  * Puts a text up for change.
  * @param {string} changed
@@ -36,7 +42,7 @@ export function edit(changed) {
  * @param {() => void} saved What to do when they are saved.
  */
 export function editor(saved) {
-  const changed = text !== inForce;
+  const changed = isChanged();
   const ready = changed && run !== null && run.problem === null && tried === text;
   const typed = (/** @type {Event} */ event) => {
     edit(parts.valueOf(event));
@@ -44,7 +50,7 @@ export function editor(saved) {
   };
   return html`
     <details class="card" ?open=${changed}>
-      <summary data-key="edit">Edit as text</summary>
+      <summary data-key="edit">${changed ? "Your change, as text" : "Edit as text"}</summary>
       <textarea class="mono code" rows="16" spellcheck="false" data-key="rules-text" aria-label="The rules as text" .value=${live(text)} @input=${typed}></textarea>
       <div class="both start">
         ${actButton({ key: "dry-run", ready: "Try it over the record", going: "Judging\u2026", done: "Tried", failed: "Not tried", again: true, kind: "main", off: !changed, act: dryRun })}

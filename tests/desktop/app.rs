@@ -301,7 +301,7 @@ pub(crate) fn begin_reading(agent: &mut AgentClient, file: &Path) -> u64 {
 }
 
 /// A program of ours; it lies beside the app.
-fn beside(name: &str) -> PathBuf {
+pub(crate) fn beside(name: &str) -> PathBuf {
     let path = app_program().with_file_name(name);
     assert!(path.exists(), "{} is missing: build the whole workspace first", path.display());
     path

@@ -19,5 +19,6 @@ mod pictures;
 mod races;
 mod screen;
 mod stand;
+mod taking_back;
 mod tray;
 mod window;

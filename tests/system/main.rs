@@ -55,6 +55,7 @@ mod sdk;
 mod secrets;
 mod servers;
 mod sessions;
+mod sight;
 mod standing;
 mod stopping;
 mod story;

@@ -53,7 +53,7 @@
       call(1471, 9_400, null, null, null, "The server filesystem started", null, { event: "server", tool: null }),
     ],
     rules: {
-      text: JSON.stringify({ schemaVersion: 1, rules: [{ name: "work", if: { roles: ["read-path"] }, then: "allow" }] }, null, 2),
+      text: JSON.stringify({ schemaVersion: 1, rules: [{ name: "deny-secrets", description: "Denies what lies beside keys.", if: {}, then: "deny" }, { name: "work", description: "Allows reading in the folder of this project.", if: { roles: ["read-path"] }, then: "allow" }, { name: "ask-before-writing", description: "Asks before anything outside the session sandbox is created or changed.", if: {}, then: "escalate" }] }, null, 2),
       file: `${home}/.config/ironcurtain/policy/compiled-policy.json`, own: true, findings: ["`set_reminder` of `notes`: no rule speaks about it"], counted_since_ms: now - 7 * 86_400_000,
       rules: [
         { name: "deny-secrets", description: "Denies what lies beside keys.", then: "deny", reason: "Keys are nobody's business.", text: "{\n  \"name\": \"deny-secrets\"\n}", decided: 3, findings: [] },

@@ -261,6 +261,25 @@ test("the first steps claim nothing, can be left at each, and show what was refu
   await browser.until(`location.hash === "#home" && made.calls.some(([name]) => name === "welcomed")`);
 });
 
+test("rules are moved, changed, removed and added by controls, and saved only after they were tried", async () => {
+  await browser.go("rules");
+  await press("later:deny-secrets");
+  await says("Changed and not saved.");
+  await browser.run(`const then = document.querySelector('${key("then:work")}'); then.value = "escalate"; then.dispatchEvent(new Event("change")); return true`);
+  await press("remove:ask-before-writing");
+  await press("add-rule");
+  await browser.run(`const path = document.querySelector('${key("draft-path")}'); path.value = "~/Documents"; path.dispatchEvent(new Event("input")); return true`);
+  assert.equal(await browser.run(`document.querySelector('${key("save-rules")}').disabled`), true);
+  await press("dry-run");
+  await browser.until(`!document.querySelector('${key("save-rules")}').disabled`);
+  await press("save-rules");
+  await press("save-rules:yes");
+  await browser.until(`made.calls.some(([name]) => name === "save_rules")`);
+  const [{ text }] = await called("save_rules");
+  const rules = JSON.parse(text).rules.map((rule) => [rule.name, rule.then, rule.if.paths?.within]);
+  assert.deepEqual(rules, [["ask-filesystem-read-text-file", "escalate", "~/Documents"], ["work", "escalate", undefined], ["deny-secrets", "deny", undefined]]);
+});
+
 test("settings are saved one by one, as they are entered", async () => {
   await browser.go("settings");
   const choose = (name, to) => browser.run(`const control = document.querySelector('${key(name)}'); control.value = "${to}"; control.dispatchEvent(new Event("change")); return true`);

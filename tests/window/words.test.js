@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { grouped, listed } from "../../ui/grant_list.js";
-import { names, ruleOf, withRule } from "../../ui/rule_draft.js";
+import { movedRule, names, ruleOf, rulesIn, ruleThat, withoutRule, withRule } from "../../ui/rule_draft.js";
 import { stateLine, truth } from "../../ui/truth.js";
 import { ago, count, folderOf, left, list, pathParts } from "../../ui/words.js";
 
@@ -67,4 +67,14 @@ test("a rule from a call names just it, comes before all others, and keeps what 
   const after = JSON.parse(withRule(text, rule));
   assert.deepEqual([after.schemaVersion, names(JSON.stringify(after))], [1, ["deny-filesystem-write-file-2", "deny-filesystem-write-file"]]);
   assert.equal(withRule("{ no json", rule), null);
+});
+
+test("a rule is moved, removed and made to do something else, and the others stay as they are", () => {
+  const text = JSON.stringify({ schemaVersion: 1, rules: [{ name: "a", then: "deny" }, { name: "b", then: "allow", if: {} }, { name: "c" }] });
+  assert.deepEqual(names(movedRule(text, "c", -1) ?? ""), ["a", "c", "b"]);
+  assert.deepEqual(names(movedRule(text, "a", -1) ?? ""), ["a", "b", "c"]);
+  assert.deepEqual(names(withoutRule(text, "b") ?? ""), ["a", "c"]);
+  assert.deepEqual(JSON.parse(ruleThat(text, "b", "deny") ?? "").rules[1], { name: "b", then: "deny", if: {} });
+  assert.deepEqual(rulesIn(text)?.map(({ name, then }) => [name, then]), [["a", "deny"], ["b", "allow"], ["c", "undefined"]]);
+  assert.deepEqual([movedRule("[", "a", 1), rulesIn("[")], [null, null]);
 });

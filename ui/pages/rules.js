@@ -1,10 +1,10 @@
 // What the rules say, why a call comes out as it does, and what a change would do before it is made.
 
 import * as backend from "../backend.js";
-import { html, nothing } from "../html.js";
+import { html, live, nothing, repeat } from "../html.js";
 import * as parts from "../parts.js";
-import { names, ruleOf, withRule } from "../rule_draft.js";
-import { edit, editor, follow } from "../rule_editor.js";
+import { movedRule, names, ruleOf, rulesIn, ruleThat, withoutRule, withRule } from "../rule_draft.js";
+import { current, edit, editor, follow, isChanged } from "../rule_editor.js";
 import { tryForm } from "../rule_try.js";
 import { focusOn, redraw } from "../state.js";
 import { count } from "../words.js";
@@ -18,6 +18,11 @@ let problem = "";
 let draft = null;
 /** The draft was made on another page, and is shown when the rules are read. */
 let isNew = false;
+/** The text that the draft's rule is put into. */
+let base = "";
+/** What a rule that is made here can be about; none where it is made from a call.
+ * @type {import("../types.js").Rules["tools"]} */
+let choices = [];
 
 /** @type {import("../app.js").Page} */
 export const rules = {
@@ -28,7 +33,10 @@ export const rules = {
       found = await backend.rules();
       problem = "";
       follow(found.text);
-      if (draft) write(draft);
+      if (isNew && draft) {
+        base = current();
+        write(draft);
+      }
       if (isNew) focusOn("draft-then");
       isNew = false;
     } catch (failure) {
@@ -50,10 +58,11 @@ const page = (all, snapshot) => html`
   ${all.findings.length > 0 ? html`<div class="card asks-card"><b>${count(all.findings.length, "thing")} to look at</b><ul>${all.findings.map((one) => html`<li>${one}</li>`)}</ul></div>` : nothing}
   ${tryForm(all, snapshot)}
   <h2>In order</h2>
-  ${parts.group(all.rules.map((rule, at) => ruleRow(rule, at)), "rules")}
+  ${inOrder(all)}
   <p class="small quiet after">${all.own ? html`From ${parts.path(all.file)}` : "The rules that come with IronCurtain; the first change you save makes them yours."}. Decisions are counted over the last week.</p>
   <h2>Change the rules</h2>
-  ${draft ? draftForm(draft) : nothing}
+  ${draft ? draftForm(draft) : html`<p class="some">${parts.button("add-rule", "Add a rule\u2026", () => addRule(all), { off: all.tools.length === 0 })}</p>`}
+  ${isChanged() ? html`<p class="asks says" role="status">Changed and not saved. Try it over the record, then save it.</p>` : nothing}
   ${editor(() => void reload())}`;
 
 async function reload() {
@@ -63,20 +72,57 @@ async function reload() {
 }
 
 /**
- * @param {Rule} rule
- * @param {number} at
+ * The rules in order: as they will be, where something was changed.
+ * @param {import("../types.js").Rules} all
  */
-const ruleRow = (rule, at) =>
+function inOrder(all) {
+  const shown = rulesIn(current()) ?? rulesIn(all.text) ?? [];
+  return parts.group(repeat(shown, (rule) => rule.name, (rule, at) => ruleRow(rule, at, shown.length, all.rules.find(({ name }) => name === rule.name))), "rules");
+}
+
+/**
+ * @param {{ name: string, description: string, then: string, text: string }} rule
+ * @param {number} at
+ * @param {number} of
+ * @param {Rule | undefined} known
+ */
+const ruleRow = (rule, at, of, known) =>
   parts.row(
     html`
       <div><code>${rule.name}</code></div>
       <div>${rule.description}</div>
-      ${parts.facts(rule.decided === 0 ? "decided nothing" : `decided ${count(rule.decided, "call")}`)}
-      ${rule.findings.map((one) => parts.warning(one))}
+      ${parts.facts(known === undefined ? html`<span class="asks">new, not saved</span>` : known.decided === 0 ? "decided nothing" : `decided ${count(known.decided, "call")}`, known && known.then !== rule.then ? html`<span class="asks">changed, not saved</span>` : nothing)}
+      ${known ? known.findings.map((one) => parts.warning(one)) : nothing}
       <details><summary data-key="rule:${rule.name}">As it is written</summary><pre tabindex="0">${rule.text}</pre></details>`,
-    nothing,
+    html`
+      ${parts.select(`then:${rule.name}`, rule.then, [["allow", "Allows"], ["escalate", "Asks me"], ["deny", "Denies"]], (to) => change(ruleThat(current(), rule.name, to)), `What ${rule.name} does`)}
+      <div class="both">
+        ${parts.button(`earlier:${rule.name}`, "\u2191", () => change(movedRule(current(), rule.name, -1)), { label: `Move ${rule.name} earlier`, off: at === 0 })}
+        ${parts.button(`later:${rule.name}`, "\u2193", () => change(movedRule(current(), rule.name, 1)), { label: `Move ${rule.name} later`, off: at === of - 1 })}
+        ${parts.button(`remove:${rule.name}`, "Remove", () => change(withoutRule(current(), rule.name)), { label: `Remove ${rule.name}` })}
+      </div>`,
     html`<span class="number">${at + 1}</span>${parts.thenBadge(rule.then)}`,
   );
+
+/** @param {string | null} text */
+function change(text) {
+  if (text !== null) edit(text);
+  redraw();
+}
+
+/**
+ * Begins a rule for a tool.
+ * @param {import("../types.js").Rules} all
+ */
+function addRule({ tools }) {
+  const [first] = tools;
+  if (!first) return;
+  base = current();
+  draft = { server: first.server, tool: first.tools[0] ?? "", path: null, then: "escalate", reach: "path" };
+  choices = tools;
+  write(draft);
+  focusOn("draft-server");
+}
 
 /**
  * Opens the editor with a rule made from a call.
@@ -84,15 +130,14 @@ const ruleRow = (rule, at) =>
  */
 export function draftRule(call) {
   draft = { server: call.server ?? "", tool: call.tool ?? "", path: call.paths[0] ?? null, then: "escalate", reach: "path" };
+  choices = [];
   isNew = true;
   location.hash = "#rules";
 }
 
 /** @param {import("../rule_draft.js").Draft} wanted */
 function write(wanted) {
-  if (!found) return;
-  const text = withRule(found.text, ruleOf(wanted, names(found.text)));
-  if (text !== null) edit(text);
+  change(withRule(base, ruleOf(wanted, names(base))));
 }
 
 /** @param {import("../rule_draft.js").Draft} wanted */
@@ -102,14 +147,19 @@ function draftForm(wanted) {
     write(draft);
     redraw();
   };
+  const tools = choices.find(({ server }) => server === wanted.server)?.tools ?? [];
   /** @type {[string, string][]} */
   const reaches = wanted.path === null ? [["tool", "wherever it is used"]] : [["path", wanted.path], ["folder", "its folder and all below"], ["tool", "wherever it is used"]];
   return html`
     <div class="card">
       <p>A rule for <code>${wanted.tool}</code> of ${parts.foreign(wanted.server)}, before all others:</p>
       <div class="form">
+        ${choices.length > 0 ? html`
+          ${parts.field("Server", parts.select("draft-server", wanted.server, choices.map(({ server }) => [server, server]), (to) => set({ server: to, tool: choices.find(({ server }) => server === to)?.tools[0] ?? "" })))}
+          ${parts.field("Tool", parts.select("draft-tool", wanted.tool, tools.map((one) => [one, one]), (to) => set({ tool: to })))}
+          ${parts.field("Only below", html`<input type="text" class="mono" spellcheck="false" data-key="draft-path" placeholder="~/Documents" .value=${live(wanted.path ?? "")} @input=${(/** @type {Event} */ event) => set({ path: parts.valueOf(event) || null, reach: "path" })}>`, "Empty for everywhere.")}` : nothing}
         ${parts.field("Then", parts.select("draft-then", wanted.then, [["escalate", "ask me"], ["deny", "deny"], ["allow", "allow without asking"]], (to) => set({ then: /** @type {any} */ (to) })))}
-        ${parts.field("Where", parts.select("draft-reach", wanted.reach, reaches, (to) => set({ reach: /** @type {any} */ (to) })))}
+        ${choices.length > 0 ? nothing : parts.field("Where", parts.select("draft-reach", wanted.reach, reaches, (to) => set({ reach: /** @type {any} */ (to) })))}
       </div>
     </div>`;
 }
