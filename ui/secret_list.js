@@ -68,8 +68,7 @@ const form = () => html`
   <div class="both start">
     ${actButton({
       key: "set-secret",
-      ready: names?.includes(name) ? "Replace it" : "Keep it",
-      label: names?.includes(name) ? `Replace the secret ${name}` : "Keep the secret",
+      ready: names?.includes(name) ? "Replace the secret" : "Keep the secret",
       going: "Keeping\u2026",
       done: "Kept",
       failed: "Not kept",

@@ -48,7 +48,7 @@ const plan = (one, added) => html`
       ${actButton({
         key: "write-server",
         ready: "Add it",
-        label: `Add ${one.name}`,
+        label: `Add it: ${one.name}`,
         going: "Adding\u2026",
         done: "Added",
         failed: "Not added",

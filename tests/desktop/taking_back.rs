@@ -47,7 +47,7 @@ fn every_press_lands_on_its_row_under_twenty_calls_a_second_and_undo_asks_again(
         screen.hold(&button, HELD);
         until("the grant to go", || (granted(&home).len() < before.0.len()).then_some(()));
         let gone: Vec<_> = before.0.difference(&granted(&home)).cloned().collect();
-        assert_eq!(gone, [row.clone()], "press {n}");
+        assert_eq!(gone, std::slice::from_ref(row), "press {n}");
         assert!(calls.done() > before.1 + 8, "nobody was calling meanwhile");
         until("its proof in the window", || {
             let said = window::text(&screen);
@@ -142,7 +142,7 @@ fn grant_always<'a>(screen: &Screen, home: &Home, files: impl Iterator<Item = &'
     for file in files {
         let call = agent.begin_call("read_text_file", json!({ "path": file }));
         let read = agent.answer(call);
-        assert_eq!(read["result"]["isError"].as_bool().unwrap_or_default(), false, "{read}");
+        assert!(!read["result"]["isError"].as_bool().unwrap_or_default(), "{read}");
     }
     drop(agent);
     runtime.block_on(async {

@@ -244,6 +244,7 @@ test("the first steps claim nothing, can be left at each, and show what was refu
   await says("<b>not markup</b>");
   assert.deepEqual(await called("write_client"), []);
   await press("step:next");
+  await says("These servers are started by a client itself, past the shield");
   await says("jira");
   assert.equal(await browser.run(`document.querySelector("#page").innerText.includes("Cursor")`), false);
   await press("step:next");
@@ -268,6 +269,7 @@ test("rules are moved, changed, removed and added by controls, and saved only af
   await browser.run(`const then = document.querySelector('${key("then:work")}'); then.value = "escalate"; then.dispatchEvent(new Event("change")); return true`);
   await press("remove:ask-before-writing");
   await press("add-rule");
+  await browser.until(`document.querySelector('${key("draft-path")}') !== null`);
   await browser.run(`const path = document.querySelector('${key("draft-path")}'); path.value = "~/Documents"; path.dispatchEvent(new Event("input")); return true`);
   assert.equal(await browser.run(`document.querySelector('${key("save-rules")}').disabled`), true);
   await press("dry-run");
@@ -307,8 +309,8 @@ test("rules are tried over the record before they can be saved, and a call becom
   await press("save-rules:yes");
   await browser.until(`made.calls.some(([name]) => name === "save_rules")`);
   const [{ text, before }] = await called("save_rules");
-  assert.deepEqual(JSON.parse(text).rules.map(({ name }) => name), ["ask-filesystem-write-file", "work"]);
-  assert.deepEqual(JSON.parse(before).rules.map(({ name }) => name), ["work"]);
+  assert.deepEqual(JSON.parse(text).rules.map(({ name }) => name), ["ask-filesystem-write-file", "deny-secrets", "work", "ask-before-writing"]);
+  assert.deepEqual(JSON.parse(before).rules.map(({ name }) => name), ["deny-secrets", "work", "ask-before-writing"]);
 });
 
 test("the whole record is searched, and what fails says so", async () => {

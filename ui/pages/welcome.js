@@ -129,7 +129,7 @@ function practice({ sessions }) {
       ${parts.row(
         html`<div>A look that is refused</div>${parts.facts("A program is started in the same sandbox as servers, with nothing granted, and looks into a private folder of yours.")}
           ${look ? seen(look) : nothing}`,
-        actButton({ key: "look", ready: "Try it", label: "Try a look that is refused", going: "Looking\u2026", done: "Tried", failed: "It could not be tried", again: true, act: async () => { look = await backend.refusedLook(); } }),
+        actButton({ key: "look", ready: "Try it", label: "Try it: a look that is refused", going: "Looking\u2026", done: "Tried", failed: "It could not be tried", again: true, act: async () => { look = await backend.refusedLook(); } }),
       )}`)}
     ${sessions.length === 0 ? html`<p class="says asks">\u25cb No agent is connected at the moment. Start one that you connected, and it appears under Sessions.</p>` : nothing}`;
 }

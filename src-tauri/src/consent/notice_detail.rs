@@ -1,6 +1,6 @@
-//! How much notifications say: the person's choice.
+//! The detail of notifications: the person's choice.
 
-/// How much notifications say.
+/// The detail of notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum NoticeDetail {

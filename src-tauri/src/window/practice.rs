@@ -38,7 +38,7 @@ pub(super) enum Practised {
     Unanswered,
 }
 
-/// What a program without any permission saw of a private folder.
+/// The names of a private folder that a program without any permission saw.
 #[derive(Debug, Serialize)]
 pub(super) struct RefusedLook {
     folder: String,

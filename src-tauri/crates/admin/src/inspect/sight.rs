@@ -1,4 +1,4 @@
-//! What a server that nothing was granted to sees of a folder: a plain program looks, in the very sandbox that servers start in.
+//! A look at a folder with nothing granted: a plain program looks, in the very sandbox that servers start in.
 
 use super::{InspectError, Inspection, StartedAlone, slow, start_by_itself};
 use crate::named_server::named_server;
@@ -16,7 +16,7 @@ const PROGRAM: &str = "ls";
 /// The most that is read of what it says.
 const MOST: usize = 16 * 1024;
 
-/// What a program in a sandbox said about a folder.
+/// The words of a program in a sandbox about a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sight {
     /// The names that it saw in there.
