@@ -122,6 +122,7 @@ impl Made {
                 state.questions.missed.retain(|one| one.id != question);
                 state.questions.denied.retain(|one| one.id != question);
             }),
+            Request::Deny { .. } => self.done("denied", |_| {}),
             Request::Pause { session } => self.paused(&session, true),
             Request::Resume { session } => self.paused(&session, false),
             Request::Lockdown { on, end_servers } => {
