@@ -359,6 +359,7 @@ fn grants_that_come_and_go_leave_nothing_in_memory() {
         return;
     }
     let world = hostile::world();
+    hostile::answers_before(&world);
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     let mut rounds = |count: u64| {
