@@ -3,7 +3,7 @@
 use crate::annotating::{listing, served, tool};
 use crate::consent::Next;
 use crate::place::Place;
-use crate::world::{World, is_root, programs};
+use crate::world::{World, installed, is_root, programs};
 use ironcurtain_daemon::consent::{Lifetime, Reach, Verb};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -130,4 +130,41 @@ fn a_package_of_a_registry_is_one_command_away() {
     client.hang_up();
     let mut client = world.connect("sums");
     assert!(client.call("calculate", json!({ "expression": "6 * 7" })).ok().contains("42"));
+}
+
+#[test]
+fn a_bundle_is_added_with_the_folder_that_the_person_named() {
+    let place = Place::new(|_| {});
+    let (bundle, packed) = (place.base().join("bundle"), place.base().join("notes.mcpb"));
+    std::fs::create_dir_all(bundle.join("server")).unwrap();
+    std::fs::write(bundle.join("server/main.py"), listing(&json!([tool("read_it", &["path"])]))).unwrap();
+    let start = json!({ "command": "/usr/bin/python3", "args": ["${__dirname}/server/main.py", "${user_config.folder}"] });
+    let manifest = json!({
+        "manifest_version": "0.3", "name": "notes", "version": "1.0.0", "description": "Notes", "author": { "name": "a" },
+        "server": { "type": "python", "entry_point": "server/main.py", "mcp_config": start },
+        "user_config": { "folder": { "type": "directory", "title": "Where notes are", "description": "A folder", "required": true, "default": "${HOME}" } },
+    });
+    std::fs::write(bundle.join("manifest.json"), manifest.to_string()).unwrap();
+    let mcpb = installed("clients").join("node_modules/@anthropic-ai/mcpb/dist/cli/cli.js");
+    let made = Command::new("node").arg(mcpb).arg("pack").args([&bundle, &packed]).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+    let packed = packed.to_str().unwrap();
+    let (added, said) = add(&place.ours(), &place.home.person, &[packed, "--yes"], "");
+    let proposed = "it needs `--set folder=...`: Where notes are (it proposes `${HOME}`)";
+    assert!(!added && said.contains(proposed), "{said}");
+    let unpacked = place.home.data.join("bundles");
+    assert_eq!(std::fs::read_dir(&unpacked).unwrap().count(), 0, "nothing of it stays");
+    let folder = place.home.person.join("docs");
+    let set = format!("folder={}", folder.display());
+    let (added, said) = add(&place.ours(), &place.home.person, &[packed, "--set", &set, "--yes"], "");
+    assert!(added && said.contains("  path  read-path  (high: "), "{said}");
+    assert!(said.contains(&format!("`{}`", folder.display())) && said.contains("no network"), "{said}");
+    let entry = entry(&place, "notes");
+    let here = std::fs::read_dir(&unpacked).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(entry["args"], json!([here.join("server/main.py"), folder]));
+    assert_eq!(entry["sandbox"]["filesystem"]["allowRead"], json!([here]));
+    assert_eq!(
+        entry["sandbox"]["filesystem"]["allowWrite"],
+        json!([place.home.server_data("notes"), folder])
+    );
 }

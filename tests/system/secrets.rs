@@ -305,9 +305,11 @@ fn plain_secrets_move_to_the_keyring_and_the_server_still_gets_them() {
             client = good.then_some(next);
             good
         });
+        let mut client = client.unwrap();
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         let sessions = world.sessions();
         let session = Path::new(&sessions.last().unwrap().sandbox_dir).to_path_buf();
-        let said = client.unwrap().run(&session, &format!("/usr/bin/python3 -c \"{PROOF}\""));
+        let said = client.run(&session, &format!("/usr/bin/python3 -c \"{PROOF}\""));
         assert_eq!(said.ok().trim(), sha256(SECRET));
     });
 }

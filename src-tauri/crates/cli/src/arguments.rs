@@ -103,6 +103,18 @@ pub enum Command {
     },
     /// End the trusted process and every session, and wait until they have ended.
     Stop,
+    /// Print what makes a shell complete these commands.
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages of these commands into a folder.
+    #[command(hide = true)]
+    Manual {
+        /// The folder.
+        folder: PathBuf,
+    },
 }
 
 /// Options of `daemon`.

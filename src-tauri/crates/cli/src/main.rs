@@ -7,6 +7,7 @@ mod connection;
 mod desktop_session;
 mod doctor;
 mod export;
+mod manual;
 mod policy;
 mod print;
 mod problem;
@@ -77,6 +78,8 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
             return export::export(of, format, output.as_deref(), screen).map(|()| ExitCode::SUCCESS);
         }
         Command::Metrics => Request::Metrics,
+        Command::Completions { shell } => return manual::completions(shell),
+        Command::Manual { folder } => return manual::pages(&folder),
     };
     show(&Connection::open()?.ask(request)?, screen)
 }

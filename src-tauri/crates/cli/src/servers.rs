@@ -5,6 +5,7 @@
 mod install;
 mod known;
 mod show;
+mod unpacked;
 
 use crate::screen::Screen;
 use anyhow::Context;

@@ -10,7 +10,9 @@ usage: cargo xtask TASK
   demo [ARGUMENTS]        tell the story of the README with real parts in a temporary home
                             --answer allow|deny|timeout  answer the questions without a person
                             --desktop                    ask with the app's own dialog
-  release                 build the programs that are packaged
+  release                 build for release, and make the .deb, the .rpm and the list of parts
+  package [--clean-root]  the same of the debug build, to look at; --clean-root also installs it in a Debian that
+                            has nothing yet, runs the demo there, and takes it out again (root, on Debian)
   test [--fast]           run every test; --fast leaves out the app and the display
   bench [OPTIONS]         measure ours beside others
                             --write     put the tables into docs/benchmarks.md
@@ -32,6 +34,7 @@ pub(crate) enum Task {
     Run { arguments: Vec<String> },
     Demo { arguments: Vec<String> },
     Release,
+    Package { in_clean_root: bool },
     Test(Scope),
     Bench(Measuring),
     BenchDesktop,
@@ -72,6 +75,9 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Resul
         Some("demo") => Ok(Task::Demo { arguments: passed_on() }),
         Some("pictures") => flags([], &rest).map(|[]| Task::Pictures),
         Some("release") => flags([], &rest).map(|[]| Task::Release),
+        Some("package") => {
+            flags(["--clean-root"], &rest).map(|[in_clean_root]| Task::Package { in_clean_root })
+        }
         Some("test") => Ok(Task::Test(scope(&rest)?)),
         Some("bench") => {
             if rest == ["--desktop"] {
@@ -131,6 +137,7 @@ mod tests {
         assert_eq!(task(""), Some(Task::Help));
         assert_eq!(task("release"), Some(Task::Release));
         assert_eq!(task("release --fast"), None);
+        assert_eq!(task("package"), Some(Task::Package { in_clean_root: false }));
         assert_eq!(task("test"), Some(Task::Test(Scope::Everything)));
         assert_eq!(task("test --fast"), Some(Task::Test(Scope::WithoutApp)));
         let writing = Measuring { write: true, ..Measuring::default() };

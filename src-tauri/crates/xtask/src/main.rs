@@ -11,6 +11,7 @@ mod check;
 mod desktop;
 mod fuzz;
 mod machine;
+mod package;
 mod page;
 mod parts;
 mod process;
@@ -28,7 +29,8 @@ fn main() -> ExitCode {
         Ok(Task::Help) => terminal::say(arguments::HELP),
         Ok(Task::Run { arguments }) => programs::run(&arguments),
         Ok(Task::Demo { arguments }) => programs::demo(&arguments),
-        Ok(Task::Release) => programs::release(),
+        Ok(Task::Release) => package::release(),
+        Ok(Task::Package { in_clean_root }) => package::debug(in_clean_root),
         Ok(Task::Test(scope)) => suite::run(scope),
         Ok(Task::Bench(measuring)) => bench::run(measuring),
         Ok(Task::BenchDesktop) => desktop::measure(),

@@ -45,13 +45,6 @@ pub(crate) fn build(packages: &[&str], targets: &[&str]) -> anyhow::Result<Vec<B
     cargo::build(&packages.iter().copied().chain(helpers).chain(targets.iter().copied()).collect::<Vec<_>>())
 }
 
-/// Builds what is packaged.
-pub(crate) fn release() -> anyhow::Result<()> {
-    machine::prepare(&[Purpose::Compile])?;
-    heading("Building for release (some minutes the first time)")?;
-    build_for_release(&[], &["--bins"]).map(drop)
-}
-
 /// The same as [`build`], for release. The program that stays with every sandbox is linked without shared libraries.
 pub(crate) fn build_for_release(packages: &[&str], targets: &[&str]) -> anyhow::Result<Vec<Built>> {
     let built = build(&[&["--release"], packages].concat(), targets)?;

@@ -11,6 +11,7 @@ use crate::arguments::{Measuring, Scope};
 use crate::bench;
 use crate::cargo::{self, Built};
 use crate::machine::{self, Purpose};
+use crate::package;
 use crate::page::{self, PageTests};
 use crate::parts::APP;
 use crate::servers;
@@ -52,6 +53,7 @@ fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
     course.stage("System", || runner::run(scope, &built, runner::Part::System))?;
     course.stage("Benchmarks", || benchmarks(&built))?;
     if scope == Scope::Everything {
+        course.stage("Packages", || package::test(&built))?;
         if !below::is_here() {
             course.stage("Below /tmp", || below::run(&built))?;
         }

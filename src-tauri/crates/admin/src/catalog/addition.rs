@@ -144,7 +144,7 @@ impl Addition {
     }
 
     /// With the least that a server can have.
-    fn least(home: &Home, name: String, mut entry: Map<String, Value>) -> Self {
+    pub(super) fn least(home: &Home, name: String, mut entry: Map<String, Value>) -> Self {
         if is_remote(&entry) {
             return Self { name, entry: Value::Object(entry), annotations: None, data: None };
         }

@@ -3,6 +3,7 @@
 //! - A server is started in its sandbox before it is added, and what it has and wanted is shown.
 //! - Without a terminal nothing is added but with `--yes`, which gives nothing beyond what is shown, or `--later`.
 
+use super::unpacked::Unpacked;
 use super::{programs, show};
 use crate::screen::Screen;
 use crate::sheet::Sheet;
@@ -32,8 +33,8 @@ const LONGEST_SNIPPET: u64 = 64 * 1024;
 /// The server to add, and its settings.
 #[derive(Debug, Args)]
 pub struct AddOptions {
-    /// The server: an id of `servers catalog`, a package (`npm:NAME`, `pypi:NAME`), the path of a file with what the makers
-    /// of a server print for agent clients, or `-` for such a text on standard input (then with `--yes` or `--later`).
+    /// The server: an id of `servers catalog`, a package (`npm:NAME`, `pypi:NAME`), a bundle (`FILE.mcpb`), the path of a file with
+    /// what the makers of a server print for agent clients, or `-` for such a text on standard input (then with `--yes` or `--later`).
     what: String,
     /// The name to give it, instead of its own.
     #[arg(long)]
@@ -69,10 +70,12 @@ pub fn catalog(screen: Screen) -> anyhow::Result<ExitCode> {
 
 /// Adds a server to the configuration.
 pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Result<ExitCode> {
-    let mut adding = chosen(home, options)?;
+    let unpacked = Unpacked::of(home, &options.what)?;
+    let mut adding = chosen(home, options, unpacked.as_ref())?;
     let may_ask = screen.has_terminal() && !screen.is_for_programs();
     if options.later {
-        return written(home, &adding, options, None, screen);
+        let done = written(home, &adding, options, None, screen)?;
+        return Ok(Unpacked::kept(unpacked, done));
     }
     if !options.yes && !may_ask {
         anyhow::bail!(
@@ -94,7 +97,10 @@ pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Res
         Ok(accepted)
     });
     match accepted {
-        Ok(Some(draft)) => written(home, &adding, options, Some(draft), screen),
+        Ok(Some(draft)) => {
+            let done = written(home, &adding, options, Some(draft), screen)?;
+            Ok(Unpacked::kept(unpacked, done))
+        }
         other => {
             // Nobody's entry names what was installed for it.
             if packaged {
@@ -108,9 +114,13 @@ pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Res
 }
 
 /// The server that is meant.
-fn chosen(home: &Home, options: &AddOptions) -> anyhow::Result<Addition> {
+fn chosen(home: &Home, options: &AddOptions, unpacked: Option<&Unpacked>) -> anyhow::Result<Addition> {
     let name = options.name.as_deref();
     let what = options.what.as_str();
+    let settings: BTreeMap<_, _> = options.settings.iter().cloned().collect();
+    if let Some(Unpacked(folder)) = unpacked {
+        return Ok(Addition::bundle(home, folder, name, &settings)?);
+    }
     if what == "-" || what.contains('/') && !what.contains(':') || what.ends_with(".json") {
         let mut text = String::new();
         if what == "-" {
@@ -127,7 +137,6 @@ fn chosen(home: &Home, options: &AddOptions) -> anyhow::Result<Addition> {
     let from =
         from.map(|dir| dir.canonicalize().with_context(|| format!("`{}` cannot be used", dir.display())));
     let from = from.transpose()?;
-    let settings: BTreeMap<_, _> = options.settings.iter().cloned().collect();
     Ok(Addition::named(home, what, name, from.as_deref(), &settings)?)
 }
 

@@ -9,6 +9,10 @@ pub(crate) enum Purpose {
     Sandbox,
     /// Compiling and running the app.
     App,
+    /// Making packages.
+    Packages,
+    /// Trying them in a system that has nothing yet.
+    CleanRoot,
     /// The tests that need no display.
     Tests,
     /// The tests of the app on a display of their own.
@@ -46,7 +50,7 @@ pub(crate) fn wanted(purposes: &[Purpose]) -> impl Iterator<Item = &'static Pack
 }
 
 use Proof::{Apt, Module, Program};
-use Purpose::{App, Compile, DisplayTests, Sandbox, Tests};
+use Purpose::{App, CleanRoot, Compile, DisplayTests, Packages, Sandbox, Tests};
 
 const LIST: &[(Purpose, Package)] = &[
     (Compile, named("build-essential", "gcc", "base-devel", Program("cc"))),
@@ -66,6 +70,11 @@ const LIST: &[(Purpose, Package)] = &[
     (App, named("librsvg2-dev", "librsvg2-devel", "librsvg", Module("librsvg-2.0"))),
     (App, named("libdbus-1-dev", "dbus-devel", "dbus", Module("dbus-1"))),
     (App, debian("libayatana-appindicator3-1", Apt)),
+    (Packages, named("dpkg", "dpkg", "dpkg", Program("dpkg-deb"))),
+    (Packages, named("fakeroot", "fakeroot", "fakeroot", Program("fakeroot"))),
+    (Packages, named("zip", "zip", "zip", Program("zip"))),
+    (Packages, named("rpm", "rpm-build", "rpm-tools", Program("rpmbuild"))),
+    (CleanRoot, debian("debootstrap", Program("debootstrap"))),
     (Tests, named("nodejs", "nodejs", "nodejs", Program("node"))),
     (Tests, named("npm", "nodejs-npm", "npm", Program("npm"))),
     // The browser that the Playwright server drives.

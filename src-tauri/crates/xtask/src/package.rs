@@ -1,0 +1,151 @@
+//! Packages for Debian and Fedora and their kin, the bundle for desktop clients, and the list of everything in them.
+//!
+//! - Made by the distributions' own tools from one tree of files ([`tree`]); what is built twice from the same programs is the same,
+//!   byte for byte.
+//! - What is tested without a release build is the package of the debug build, which differs in its programs alone.
+
+mod bundle;
+mod clean_root;
+mod deb;
+mod parts_list;
+mod proof;
+mod rpm;
+mod tree;
+
+use crate::cargo::{self, Built};
+use crate::machine::{self, Purpose};
+use crate::terminal::{heading, say};
+use crate::totals::Totals;
+use crate::{parts, process, programs};
+use anyhow::Context;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The name of the packages.
+const NAME: &str = "ironcurtain";
+
+/// The description of the packages, in a line.
+const SUMMARY: &str = "Agents ask, you decide, the kernel enforces, and you can take it back";
+
+/// The facts of one making of packages.
+struct Making<'a> {
+    built: &'a [Built],
+    version: String,
+    /// The moment that every file has, in seconds.
+    moment: String,
+    /// The folder that everything goes to.
+    folder: PathBuf,
+    /// The packages are to be small, and not soon there.
+    is_release: bool,
+}
+
+/// The packages that were made.
+struct Packages {
+    deb: PathBuf,
+    rpm: PathBuf,
+    parts: PathBuf,
+    bundle: PathBuf,
+}
+
+impl Packages {
+    fn files(&self) -> [&Path; 4] {
+        [&self.deb, &self.rpm, &self.parts, &self.bundle]
+    }
+}
+
+/// Builds for release, and makes the packages from it.
+pub(crate) fn release() -> anyhow::Result<()> {
+    machine::prepare(&[Purpose::Compile, Purpose::App, Purpose::Packages])?;
+    heading("Building for release (some minutes the first time)")?;
+    let built = programs::build_for_release(&["--package", parts::APP], &["--bins"])?;
+    made(&built, true).map(drop)
+}
+
+/// Makes the packages of the debug build, and tries the .deb in a Debian that has nothing yet where that is wanted.
+pub(crate) fn debug(in_clean_root: bool) -> anyhow::Result<()> {
+    machine::prepare(&[Purpose::Compile, Purpose::App, Purpose::Packages])?;
+    let packages = ["--package", parts::APP, "--package", parts::DAEMON];
+    let built = programs::build(&packages, &["--bins", "--example", "demo"])?;
+    let made = made(&built, false)?;
+    if in_clean_root {
+        machine::prepare(&[Purpose::CleanRoot])?;
+        clean_root::prove(&made, cargo::find(&built, "demo")?)?;
+    }
+    Ok(())
+}
+
+/// Makes packages of what was built twice, and looks at them.
+pub(crate) fn test(built: &[Built]) -> anyhow::Result<Totals> {
+    machine::prepare(&[Purpose::Packages])?;
+    let one = Making::new(built, parts::root().join("target/package-one"), false)?.make()?;
+    let two = Making::new(built, parts::root().join("target/package-two"), false)?.make()?;
+    let totals = proof::look(&one, &two)?;
+    for folder in [&one, &two].into_iter().filter_map(|made| made.deb.parent()) {
+        std::fs::remove_dir_all(folder)?;
+    }
+    Ok(totals)
+}
+
+fn made(built: &[Built], is_release: bool) -> anyhow::Result<Packages> {
+    heading("Packages")?;
+    let made = Making::new(built, parts::root().join("target/package"), is_release)?.make()?;
+    made.files().into_iter().try_for_each(|file| say(&file.display().to_string()))?;
+    Ok(made)
+}
+
+impl<'a> Making<'a> {
+    fn new(built: &'a [Built], folder: PathBuf, is_release: bool) -> anyhow::Result<Self> {
+        let moment = match std::env::var("SOURCE_DATE_EPOCH") {
+            Ok(moment) => moment,
+            Err(_) => process::answer(process::command("git").args(["log", "-1", "--format=%ct"]))
+                .context("set `SOURCE_DATE_EPOCH` where there is no git history")?
+                .trim()
+                .to_owned(),
+        };
+        Ok(Self { built, version: parts_list::version()?, moment, folder, is_release })
+    }
+
+    fn make(&self) -> anyhow::Result<Packages> {
+        if self.folder.exists() {
+            std::fs::remove_dir_all(&self.folder)?;
+        }
+        std::fs::create_dir_all(&self.folder)?;
+        let parts = self.folder.join(format!("{NAME}-{}.cdx.json", self.version));
+        std::fs::write(&parts, parts_list::text(&self.version, &self.moment)?)?;
+        let tree = tree::lay(self, &parts)?;
+        let (deb, rpm) = (deb::make(self, &tree)?, rpm::make(self, &tree)?);
+        Ok(Packages { deb, rpm, parts, bundle: bundle::make(self)? })
+    }
+
+    /// A tool that makes a package, which takes every time from us.
+    fn tool(&self, name: &str) -> Command {
+        let mut tool = process::command(name);
+        tool.env("SOURCE_DATE_EPOCH", &self.moment).env("LC_ALL", "C").env("TZ", "UTC");
+        tool
+    }
+}
+
+/// The text of a file of ours, by its path in the checkout.
+fn ours(path: &str) -> anyhow::Result<String> {
+    let path = parts::root().join(path);
+    std::fs::read_to_string(&path).with_context(|| format!("`{}` cannot be read", path.display()))
+}
+
+/// Runs a tool whose words nobody needs unless it fails.
+fn quietly(command: &mut Command) -> anyhow::Result<String> {
+    let output = command.output().with_context(|| format!("`{}`", process::shown(command)))?;
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    anyhow::ensure!(output.status.success(), "`{}` failed: {said}", process::shown(command));
+    Ok(said)
+}
+
+/// The size of all files below a folder, in bytes.
+fn size(folder: &Path) -> anyhow::Result<u64> {
+    let mut sum = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let facts = entry.metadata()?;
+        sum += if facts.is_dir() { size(&entry.path())? } else { facts.len() };
+    }
+    Ok(sum)
+}

@@ -1,0 +1,52 @@
+//! The package for Debian and its kin, by `dpkg-deb`.
+
+use super::tree::{mode, write};
+use super::{Making, NAME, SUMMARY, ours, quietly, size};
+use std::path::{Path, PathBuf};
+
+/// The packages that ours does not run without.
+const DEPENDS: &str = "bubblewrap, libayatana-appindicator3-1, libc6 (>= 2.34), libdbus-1-3, libgcc-s1, libgtk-3-0, \
+                       libwebkit2gtk-4.1-0";
+
+/// Makes it from the tree.
+pub(super) fn make(making: &Making<'_>, tree: &Path) -> anyhow::Result<PathBuf> {
+    let control = tree.join("DEBIAN");
+    let architecture = quietly(making.tool("dpkg").arg("--print-architecture"))?;
+    let architecture = architecture.trim();
+    let kilobytes = size(tree)?.div_ceil(1024);
+    let facts = format!(
+        "Package: {NAME}\nVersion: {}\nArchitecture: {architecture}\nMaintainer: The IronCurtain authors <ironcurtain@localhost>\n\
+         Installed-Size: {kilobytes}\nDepends: {DEPENDS}\nRecommends: gnome-keyring | kwalletmanager\nSection: utils\n\
+         Priority: optional\nHomepage: {}\nDescription: {SUMMARY}\n \
+         A tray app that stands between AI agents and your files: each call of a tool is judged by your policy,\n \
+         asked about where it matters, and done in a sandbox.\n",
+        making.version,
+        env!("CARGO_PKG_REPOSITORY"),
+    );
+    let sums = quietly(
+        making
+            .tool("sh")
+            .current_dir(tree)
+            .args(["-ec", "find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum"]),
+    )?;
+    write(&control.join("control"), &facts)?;
+    write(&control.join("md5sums"), &sums)?;
+    for (name, script) in [("postinst", "after-install.sh"), ("postrm", "after-remove.sh")] {
+        write(&control.join(name), &ours(&format!("src-tauri/linux/{script}"))?)?;
+        mode(&control.join(name), 0o755)?;
+    }
+    mode(&control, 0o755)?;
+    let package = making.folder.join(format!("{NAME}_{}_{architecture}.deb", making.version));
+    let pressed: &[&str] = if making.is_release { &["-Zxz", "-z9"] } else { &["-Zgzip", "-z1"] };
+    quietly(
+        making
+            .tool("dpkg-deb")
+            .args(["--root-owner-group", "--threads-max=1"])
+            .args(pressed)
+            .arg("--build")
+            .arg(tree)
+            .arg(&package),
+    )?;
+    std::fs::remove_dir_all(control)?;
+    Ok(package)
+}
