@@ -4,6 +4,8 @@
 //! - Only an explicit Allow allows. A dropped sink, a closed dialog or a loop that is gone is a denial.
 
 mod arming;
+#[cfg(target_os = "linux")]
+mod away;
 mod clock;
 mod notice_detail;
 pub(crate) mod text;
@@ -87,6 +89,8 @@ enum Command {
     Decided(String, DialogResult),
     Tell(String),
     Notices(NoticeDetail),
+    /// The screen was locked, or unlocked.
+    Away(bool),
 }
 
 /// The outcome of a dialog.
@@ -147,7 +151,9 @@ impl Consent for DialogConsent {
 impl DialogLoop {
     /// Shows questions from now on. Call it on the main thread, once GTK is there.
     pub fn spawn(self) {
-        gtk::glib::MainContext::default().spawn_local(queue::DialogQueue::run(self.parts));
+        let main = gtk::glib::MainContext::default();
+        main.spawn_local(away::follow(self.parts.to_self.clone()));
+        main.spawn_local(queue::DialogQueue::run(self.parts));
     }
 }
 

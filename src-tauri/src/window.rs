@@ -84,8 +84,13 @@ pub(crate) fn open(app: &AppHandle) {
         .inner_size(1000.0, 700.0)
         .min_inner_size(640.0, 480.0)
         .build();
-    // The engine does not follow the size of the person's text by itself.
-    if let Err(error) = built.and_then(|window| window.set_zoom(text_scale())) {
+    let set_up = |window: tauri::WebviewWindow| {
+        #[cfg(target_os = "linux")]
+        engine::revive(&window)?;
+        // The engine does not follow the size of the person's text by itself.
+        window.set_zoom(text_scale())
+    };
+    if let Err(error) = built.and_then(set_up) {
         tracing::error!(%error, "the window could not be opened");
     }
 }

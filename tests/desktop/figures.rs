@@ -209,13 +209,11 @@ fn left_of_the_page(pid: u32) -> f64 {
     f64::from(u32::try_from(left).expect("few"))
 }
 
-/// The times that a process's threads were put aside and came back.
+/// The times that a process's threads had waited and went on. Those that others were let go before are not theirs.
 fn switches(pid: u32) -> f64 {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().filter_map(Result::ok);
     let status = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("status")).ok());
-    status
-        .map(|text| field(&text, "voluntary_ctxt_switches:") + field(&text, "nonvoluntary_ctxt_switches:"))
-        .sum()
+    status.map(|text| field(&text, "voluntary_ctxt_switches:")).sum()
 }
 
 /// The memory that a process has to itself, and its share of what it has with others, in MB.

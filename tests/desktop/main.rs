@@ -15,6 +15,7 @@ mod app;
 mod dialog;
 mod dialog_look;
 mod figures;
+mod life;
 mod pictures;
 mod races;
 mod screen;

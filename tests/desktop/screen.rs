@@ -116,6 +116,7 @@ impl Screen {
             .env("TMPDIR", self.home.path().join("tmp"))
             .env("IRONCURTAIN_HOME", self.home.path().join("ironcurtain"))
             .env("DBUS_SESSION_BUS_ADDRESS", &self.bus)
+            .env("DBUS_SYSTEM_BUS_ADDRESS", &self.bus)
             .env("GSETTINGS_BACKEND", "memory")
             .env("LANG", "C.UTF-8")
             .current_dir(self.home.path());

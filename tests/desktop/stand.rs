@@ -76,6 +76,10 @@ impl Stand {
         std::iter::from_fn(|| Some(self.event()).filter(|event| event != "idle")).collect()
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Its exit code, once it has ended by itself.
     pub(crate) fn exit(&mut self) -> Option<i32> {
         until("the end of the app", || self.child.try_wait().expect("its state")).code()

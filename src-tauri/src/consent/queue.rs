@@ -2,6 +2,7 @@
 //!
 //! - Runs on the main thread as one loop over commands; dialogs send commands back, so nothing is entered twice.
 //! - A question leaves the queue once: answered, withdrawn, or dropped, which denies.
+//! - While the screen is locked there is no dialog; a question waits, and in time its silence is a no.
 
 use super::clock::Countdown;
 use super::dialog::{AllowPlace, Dialog};
@@ -30,6 +31,8 @@ pub(super) struct DialogQueue {
     not_before: Option<Instant>,
     /// The place where the last dialog had its Allow.
     last: Option<AllowPlace>,
+    /// The screen is locked.
+    away: bool,
 }
 
 struct QueuedQuestion {
@@ -51,6 +54,7 @@ impl DialogQueue {
             dialog: None,
             not_before: None,
             last: None,
+            away: false,
         };
         while let Some(command) = commands.recv().await {
             queue.handle(command);
@@ -71,6 +75,13 @@ impl DialogQueue {
             }
             Command::Notices(detail) => self.notices.set_detail(detail),
             Command::Tell(notice) => self.notices.tell(&notice),
+            Command::Away(away) => {
+                self.away = away;
+                if let Some(dialog) = self.dialog.take_if(|_| away) {
+                    self.last = Some(dialog.close());
+                }
+                self.show();
+            }
             Command::Raise => {
                 if let Some(dialog) = &self.dialog {
                     dialog.raise();
@@ -126,9 +137,9 @@ impl DialogQueue {
     fn show(&mut self) {
         let now = Instant::now();
         let wait = self.not_before.map_or(Duration::ZERO, |moment| moment.saturating_duration_since(now));
-        if self.dialog.is_none() && !wait.is_zero() {
+        if self.dialog.is_none() && !self.away && !wait.is_zero() {
             self.show_in(wait);
-        } else if self.dialog.is_none() {
+        } else if self.dialog.is_none() && !self.away {
             while self.queue.front().is_some_and(|first| first.countdown.is_over(now)) {
                 self.queue.pop_front();
             }

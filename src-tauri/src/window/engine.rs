@@ -1,17 +1,37 @@
-//! The engine that draws the window: nothing of it outlives the window. The process that fetches for it would stay until the
-//! app ends.
+//! The engine that draws the window, in processes of its own.
+//!
+//! - Nothing of it outlives the window: the process that fetches for it would stay until the app ends.
+//! - A page whose process dies comes anew, and is closed where that happens again at once. Sessions do not notice.
 
 use super::LABEL;
 use gtk::glib;
+use gtk::prelude::*;
 use rustix::process::{Pid, Signal, kill_process};
+use std::cell::Cell;
 use std::fs;
-use std::time::Duration;
-use tauri::{AppHandle, Manager};
+use std::time::{Duration, Instant};
+use tauri::{AppHandle, Manager, WebviewWindow};
 
 /// The time after which a window that was closed is not opened again by the same breath.
 const GONE: Duration = Duration::from_millis(500);
+/// The time within which a page that dies again is not to be helped.
+const AGAIN: Duration = Duration::from_secs(10);
 /// The beginning of the names of the engine's processes.
 const ENGINE: &str = "WebKit";
+
+/// Has the page of a window come anew when its process has died.
+pub(super) fn revive(window: &WebviewWindow) -> tauri::Result<()> {
+    let dead = window.clone();
+    window.with_webview(move |view| {
+        let last: Cell<Option<Instant>> = Cell::new(None);
+        view.inner().connect_local("web-process-terminated", false, move |_| {
+            let again = last.replace(Some(Instant::now())).is_some_and(|last| last.elapsed() < AGAIN);
+            let done = if again { dead.destroy() } else { dead.reload() };
+            tracing::warn!(again, ?done, "the process that draws the window died");
+            None
+        });
+    })
+}
 
 /// Ends what is left of it once the window is gone. Call it on the main thread.
 pub(crate) fn closed(app: &AppHandle) {

@@ -303,7 +303,8 @@ mod tests {
     #[test]
     fn the_documentation_names_commands_that_there_are() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-        let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|file| file.unwrap().path());
+        let folders = ["docs", "docs/guide"].map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
+        let docs = folders.into_iter().flatten().map(|file| file.unwrap().path());
         let pages =
             docs.chain([root.join("README.md"), root.join("CONTRIBUTING.md"), root.join("CHANGELOG.md")]);
         let (mut seen, mut refused) = (0, Vec::new());

@@ -1,0 +1,45 @@
+"""A login manager (logind) whose session says that its screen is locked or not, as it is told: `lock` or `unlock`, a line each.
+
+With the argument `locked` it is so from the beginning.
+"""
+import sys
+
+import gi
+
+gi.require_version("Gio", "2.0")
+from gi.repository import Gio, GLib  # noqa: E402
+
+NAME, MANAGER, SESSION = "org.freedesktop.login1", "/org/freedesktop/login1", "/org/freedesktop/login1/session/_31"
+XML = f"""<node><interface name="{NAME}.Manager">
+<method name="GetSession"><arg type="s" direction="in"/><arg type="o" direction="out"/></method>
+</interface><interface name="{NAME}.Session"><property name="LockedHint" type="b" access="read"/></interface></node>"""
+locked = "locked" in sys.argv
+manager, session = Gio.DBusNodeInfo.new_for_xml(XML).interfaces
+bus = Gio.bus_get_sync(Gio.BusType.SESSION, None)
+
+
+def call(_bus, _sender, _path, _interface, _method, _arguments, invocation):
+    invocation.return_value(GLib.Variant("(o)", (SESSION,)))
+
+
+def get(_bus, _sender, _path, _interface, _property):
+    return GLib.Variant("b", locked)
+
+
+def read(source, _condition):
+    global locked
+    word = source.readline().strip()
+    if not word:
+        return False
+    locked = word == "lock"
+    changed = GLib.Variant("(sa{sv}as)", (f"{NAME}.Session", {"LockedHint": GLib.Variant("b", locked)}, []))
+    bus.emit_signal(None, SESSION, "org.freedesktop.DBus.Properties", "PropertiesChanged", changed)
+    print("told", flush=True)
+    return True
+
+
+bus.register_object(MANAGER, manager, call, None, None)
+bus.register_object(SESSION, session, None, get, None)
+Gio.bus_own_name_on_connection(bus, NAME, Gio.BusNameOwnerFlags.NONE, lambda *_: print("ready", flush=True), None)
+GLib.io_add_watch(sys.stdin, GLib.IO_IN, read)
+GLib.MainLoop().run()
