@@ -2,6 +2,8 @@
 
 use crate::screen::{BOUND, Control, Screen, until};
 use crate::stand::{DIALOG, Stand, armed, focused, shown};
+use std::io::BufRead;
+use std::time::Duration;
 
 /// The words of Allow before all of it was in view.
 const UNREAD: &str = "To allow: scroll down first, there is more to read";
@@ -54,6 +56,26 @@ fn every_control_has_a_name_and_a_role() {
     }
     let deny = all.iter().find(|one| one.name == "Deny");
     assert!(deny.is_some_and(|deny| deny.is("focused")), "Deny has the focus: {deny:?}");
+}
+
+#[test]
+fn a_screen_reader_is_told_what_to_do_what_a_choice_means_and_when_the_time_is_nearly_over() {
+    let mut screen = Screen::start();
+    let listener = crate::screen::helper_path("announced.py");
+    let (_orders, said) =
+        screen.spoken_to("/usr/bin/python3", &["-u", listener.to_str().expect("a plain path")]);
+    let mut said = said.lines().map_while(Result::ok);
+    assert_eq!(said.next().as_deref(), Some("ready"));
+    let stand = shown(&screen, "write", Duration::from_secs(14));
+    let mut hears = |words: &str| assert!(said.any(|line| line.starts_with(words)), "`{words}` is not said");
+    hears("No answer in 0:10 means no");
+    screen.activate(&screen.window(DIALOG));
+    screen.press(DIALOG, "radio button", "this session");
+    hears("Claude Code may create and change this one file until this session ends.");
+    armed(&screen, "Allow for this session");
+    hears("Press Alt+A to allow");
+    screen.key("Escape");
+    assert_eq!(stand.event(), "q1 deny");
 }
 
 #[test]

@@ -71,6 +71,16 @@ fn it_starts_with_the_desktop_from_when_that_is_turned_on_until_it_is_turned_off
     }
 }
 
+#[test]
+fn on_wayland_the_window_opens_and_a_question_is_answered() {
+    let screen = Screen::sway();
+    let mut stand = Stand::start(&screen, &["app"]);
+    window::says(&screen, "2 sessions connected.");
+    stand.order("ask write q1 120000");
+    screen.press(DIALOG, "push button", "Deny");
+    assert_eq!(stand.event(), "q1 deny");
+}
+
 fn dialogs(screen: &Screen) -> String {
     screen.xdotool(&["search", "--onlyvisible", "--name", DIALOG])
 }

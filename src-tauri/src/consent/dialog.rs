@@ -33,6 +33,8 @@ const TICK: Duration = Duration::from_secs(1);
 /// known to be in full view.
 const HIDDEN: Duration = Duration::from_secs(1);
 const IN_VIEW: Duration = Duration::from_secs(5);
+/// The time that is left when screen readers are told of it.
+const SOON: Duration = Duration::from_secs(10);
 /// The time after which it tells again of one that may be hidden.
 const AGAIN: Duration = Duration::from_secs(15);
 
@@ -68,6 +70,8 @@ struct Inner {
     pressed: Cell<Option<Instant>>,
     seen: Cell<bool>,
     read: Cell<bool>,
+    /// Screen readers were told that the time is nearly over.
+    warned: Cell<bool>,
     mirrored: Cell<bool>,
     last: Option<AllowPlace>,
     over: Cell<bool>,
@@ -98,6 +102,7 @@ impl Dialog {
             pressed: Cell::new(None),
             seen: Cell::new(false),
             read: Cell::new(false),
+            warned: Cell::new(false),
             mirrored: Cell::new(false),
             last,
             over: Cell::new(false),
@@ -242,6 +247,9 @@ impl Inner {
         self.arming.borrow_mut().on(Event::Slow(slow), now);
         let left = self.countdown.borrow().left(now);
         self.layout.clock.set_text(&format!("No answer in {} means no", clock_words(left)));
+        if self.warned.replace(left <= SOON) != (left <= SOON) && left <= SOON {
+            rows::announce(&self.layout.clock, &self.layout.clock.text());
+        }
         let stage = self.arming.borrow().stage(now);
         let soon = self.layout.allow.show(stage, slow, now);
         // Just after the second is over: the words change then.
@@ -317,7 +325,9 @@ impl Inner {
 
     fn refresh_choice(&self) {
         let (offer, lifetime) = self.layout.choices.chosen();
-        self.layout.outcome.set_text(&format!("\u{2192} {}", self.view.outcome(offer, lifetime)));
+        let outcome = self.view.outcome(offer, lifetime);
+        self.layout.outcome.set_text(&format!("\u{2192} {outcome}"));
+        rows::announce(&self.layout.outcome, &outcome);
         self.layout.allow.set_words(allow_words(lifetime));
     }
 
