@@ -101,7 +101,7 @@ impl<'a> CallEffects<'a> {
             let mut line = self.path(given, drawn);
             if let (Some(to), Some(Resource::Path(path))) = (to, to.map(|to| &to.value)) {
                 line.verb = Verb::Move;
-                line.object.extend([Piece::Ours(" to "), Piece::Path(visible::path(path.as_str()))]);
+                line.object.extend([Piece::Ours(" to "), Piece::Path(visible::whole_path(path.as_str()))]);
                 line.allowed &= self.is_allowed(to);
             }
             drawn.lines.push(line);
@@ -117,7 +117,7 @@ impl<'a> CallEffects<'a> {
         let Resource::Path(path) = &given.value else { return line(Verb::Use, Vec::new()) };
         let target = self.target(given);
         let verb = self.verb_of_path(given.roles, target);
-        let mut object = vec![Piece::Path(visible::path(path.as_str()))];
+        let mut object = vec![Piece::Path(visible::whole_path(path.as_str()))];
         let message = self.of(Role::CommitMessage);
         if let ([message], Verb::Commit) = (message.as_slice(), verb)
             && let Resource::Text(text) = &message.value
@@ -127,13 +127,13 @@ impl<'a> CallEffects<'a> {
                 drawn.arguments.push(self.call.argument(message));
             }
             let said = Piece::Foreign(visible::line(&title));
-            object = vec![said, Piece::Ours(" in "), Piece::Path(visible::path(path.as_str()))];
+            object = vec![said, Piece::Ours(" in "), Piece::Path(visible::whole_path(path.as_str()))];
         }
         let found = self.found(given);
         // Links lead there; a relative path and `~` are only other spellings.
         let asked_for = found
             .filter(|found| !found.links.is_empty())
-            .map(|found| visible::path(&visible::head(&found.written, LONGEST)));
+            .map(|found| visible::whole_path(&visible::head(&found.written, LONGEST)));
         let note = target.map(|target| note(verb, target, self.amount.as_deref()));
         Consequence { verb, object, note, asked_for, allowed: self.is_allowed(given) }
     }

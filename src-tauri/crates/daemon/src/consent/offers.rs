@@ -100,7 +100,7 @@ pub fn grants_of<E>(
 /// A path for people: home as `~`, deceptive characters made visible.
 #[must_use]
 pub fn tilde(path: &CanonicalPath, home: &CanonicalPath) -> String {
-    visible::path(&below_home(path.as_str(), home))
+    visible::whole_path(&below_home(path.as_str(), home))
 }
 
 fn below_home(path: &str, home: &CanonicalPath) -> String {

@@ -10,6 +10,13 @@ pub fn line(text: &str) -> String {
     shown(text, is_deceptive)
 }
 
+/// A path on one line with the letters that it has, its [`spaces`] counted: for whoever keeps those that are written from right
+/// to left in their place by itself.
+#[must_use]
+pub fn whole_path(text: &str) -> String {
+    spaces(&line(text))
+}
+
 /// A path on one line, its [`spaces`] counted. Letters that are written from right to left turn the order of what
 /// follows them: where they stand before the last component, they are written as `\u{...}` too.
 #[must_use]
@@ -182,6 +189,7 @@ mod tests {
         assert_eq!(path("/docs/\u{5d0}/\u{5d1}"), "/docs/\\u{5d0}/\\u{5d1}");
         assert_eq!(path("/docs/\u{627}/1"), "/docs/\\u{627}/1");
         assert_eq!(path("/docs/\u{5d0}"), "/docs/\u{5d0}");
+        assert_eq!(whole_path("/docs/\u{5d0}/\u{5d1}  \u{202e}"), "/docs/\u{5d0}/\u{5d1}\\u{20}×2\\u{202e}");
         assert_eq!(path("/é/漢\u{202e}"), "/é/漢\\u{202e}");
     }
 

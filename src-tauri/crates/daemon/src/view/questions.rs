@@ -57,7 +57,7 @@ fn question(question: &Question, state: QuestionState) -> QuestionView {
 fn line(consequence: &Consequence) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Ours(words) => (*words).to_owned(),
-        Piece::Path(path) => path.clone(),
+        Piece::Path(path) => visible::path(path),
         Piece::Foreign(text) => visible::quoted(text),
     };
     let object: String = consequence.object.iter().map(piece).collect();
@@ -70,7 +70,7 @@ fn denied(denial: &SessionDenial) -> DenialView {
         session: denial.session.clone(),
         client: denial.client.clone(),
         server: super::name(&denial.server),
-        what: denial.words.clone(),
+        what: visible::path(&denial.words),
         note: denial.note.as_deref().map(visible::line),
         time_ms: denial.at_ms,
     }

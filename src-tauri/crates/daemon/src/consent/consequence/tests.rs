@@ -203,6 +203,13 @@ fn a_file_is_written_replaced_or_changed_as_it_stands_there() {
 }
 
 #[test]
+fn a_path_has_the_letters_that_it_has_and_what_turns_them_is_a_code() {
+    let path = "/a/\u{5de}\u{5e1}/\u{5d3}\u{202e}.txt";
+    let scene = Scene::new("read_file", json!({ "path": ["read-path"] }), json!({ "path": path }));
+    assert_eq!(scene.lines(), ["read </a/\u{5de}\u{5e1}/\u{5d3}\\u{202e}.txt>; 12 kB"]);
+}
+
+#[test]
 fn a_move_is_one_line_and_what_it_replaces_another() {
     let roles = json!({ "source": ["read-path", "delete-path"], "destination": ["write-path"] });
     let arguments = json!({ "source": "/a", "destination": "/b" });

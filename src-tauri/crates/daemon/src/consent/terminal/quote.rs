@@ -8,9 +8,9 @@ use super::super::visible;
 /// The mark of something left out.
 const CUT: char = '\u{2026}';
 
-/// Text on one line, its line feeds and its [`visible::spaces`] written out.
+/// Text on one line, its line feeds and its [`visible::spaces`] written out, and letters that would turn the order of others.
 pub(super) fn line(text: &str) -> String {
-    visible::spaces(&visible::line(text))
+    visible::path(text)
 }
 
 /// The beginning of a line, and how many characters were left out.
@@ -87,6 +87,8 @@ mod tests {
         let path = format!("/home/u/{}/secret.txt", "x".repeat(100));
         assert_eq!(ends(&path, 40), "/home/u/\u{2026}(93 more)\u{2026}xxxxxxx/secret.txt");
         assert_eq!(line("a\n1  Allow"), "a\\u{a}1\\u{20}×2Allow");
+        // A terminal has no way to keep it in its place; the dialog has, and is given the letters.
+        assert_eq!(line("read /docs/\u{5d0}/x"), "read /docs/\\u{5d0}/x");
         assert_eq!(pieces("abcde\n\n\tf\u{202e}", 4), ["abcd", "e", "", "    ", "f\\u{", "202e", "}"]);
     }
 
