@@ -249,6 +249,30 @@ fn hostile_text_stays_text_and_leaves_the_buttons_where_they_are() {
 }
 
 #[test]
+fn with_text_twice_as_large_on_a_small_screen_every_control_stays_on_the_screen() {
+    let screen = Screen::small_with_large_text();
+    for question in ["offers", "unsandboxed", "unknown"] {
+        let stand = focused(&screen, question);
+        screen.key("alt+n");
+        until("the note", || {
+            screen
+                .controls(DIALOG)
+                .into_iter()
+                .find(|one| one.name == "Note for the agent" && one.is("focused"))
+        });
+        for name in
+            ["More ways to deny", "Deny", "Allow once", "Deny, and pause the agent until you resume it"]
+        {
+            let found = until(name, || screen.controls(DIALOG).into_iter().find(|one| one.name == name));
+            let [x, y, width, height] = found.place;
+            assert!(x >= 0 && y >= 0 && x + width <= 1024 && y + height <= 768, "{question}: {found:?}");
+        }
+        screen.key("Escape");
+        assert_eq!(stand.event(), "q1 deny");
+    }
+}
+
+#[test]
 fn forty_paths_leave_the_buttons_on_the_screen() {
     let screen = Screen::start();
     let stand = focused(&screen, "many");

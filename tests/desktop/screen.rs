@@ -18,6 +18,8 @@ pub(crate) struct Screen {
     bus: String,
     /// The name of the Wayland display, where there is one.
     wayland: Option<String>,
+    /// Text is twice as large as it is elsewhere.
+    large_text: bool,
 }
 
 /// A control as a screen reader finds it.
@@ -43,10 +45,21 @@ impl Screen {
         Self::with("openbox", &[])
     }
 
+    /// A small X server with openbox, and text twice as large.
+    pub(crate) fn small_with_large_text() -> Self {
+        let mut screen = Self::empty();
+        screen.large_text = true;
+        screen.on_x("1024x768x24", "openbox", &[])
+    }
+
     /// An X server with this window manager.
     pub(crate) fn with(manager: &str, arguments: &[&str]) -> Self {
-        let mut screen = Self::empty();
-        let xvfb = ["-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-noreset"];
+        Self::empty().on_x("1280x800x24", manager, arguments)
+    }
+
+    fn on_x(self, size: &str, manager: &str, arguments: &[&str]) -> Self {
+        let mut screen = self;
+        let xvfb = ["-displayfd", "1", "-screen", "0", size, "-nolisten", "tcp", "-noreset"];
         screen.display = format!(":{}", screen.first_line("Xvfb", &xvfb));
         screen.start_bus();
         screen.spawn(manager, arguments);
@@ -95,7 +108,14 @@ impl Screen {
             std::fs::create_dir(own).expect("a directory of its own");
             std::fs::set_permissions(own, std::fs::Permissions::from_mode(0o700)).expect("its mode");
         }
-        Self { children: vec![], home, display: String::new(), bus: String::new(), wayland: None }
+        Self {
+            children: vec![],
+            home,
+            display: String::new(),
+            bus: String::new(),
+            wayland: None,
+            large_text: false,
+        }
     }
 
     fn start_bus(&mut self) {
@@ -122,6 +142,9 @@ impl Screen {
             .current_dir(self.home.path());
         if !self.display.is_empty() {
             command.env("GDK_BACKEND", "x11").env("DISPLAY", &self.display);
+        }
+        if self.large_text {
+            command.env("GDK_DPI_SCALE", "2");
         }
         if let Some(display) = &self.wayland {
             command.env("GDK_BACKEND", "wayland").env("WAYLAND_DISPLAY", display);

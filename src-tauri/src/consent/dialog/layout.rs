@@ -265,6 +265,9 @@ fn buttons(
     left.pack_start(more, false, false, 0);
     let foot = gtk::Box::new(Orientation::Horizontal, 8);
     foot.pack_start(&left, true, true, 0);
+    for button in [note.upcast_ref::<gtk::Widget>(), deny.upcast_ref(), allow.upcast_ref()] {
+        button.set_valign(Align::Center);
+    }
     foot.pack_start(note, false, false, 0);
     foot.pack_start(deny, false, false, 0);
     foot.pack_start(allow, false, false, 0);
