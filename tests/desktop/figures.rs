@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const WINDOW: &str = "^IronCurtain$";
 /// Calls a second of an agent at work.
 const CALLS: u32 = 10;
+/// A dialog comes no sooner than a second after the last press in the one before: that is no time of ours.
+const APART: Duration = Duration::from_millis(1200);
 /// Ticks a second in which the kernel counts the time of processes.
 const TICKS: f64 = 100.0;
 
@@ -152,6 +154,9 @@ fn asked(screen: &Screen, pid: u32, agent: &mut AgentClient, look: Duration, que
     for n in 0..questions {
         let file = screen.home().join(format!("plan-{n}.txt"));
         std::fs::write(&file, "ship on Tuesday").expect("the file");
+        if n > 0 {
+            std::thread::sleep(APART);
+        }
         while windows.try_recv().is_ok() {}
         let begin = Instant::now();
         let call = begin_reading(agent, &file);
