@@ -185,6 +185,7 @@ fn a_no_can_be_for_the_session_or_pause_the_agent_with_a_note() {
     for (words, event) in [
         ("Deny write_file in ~/notes until this session ends", "q1 deny Session no drafts"),
         ("Deny, and pause the agent until you resume it", "q1 deny Pause no drafts"),
+        ("Deny this, and all else that the agent has waiting", "q1 deny Waiting no drafts"),
     ] {
         let stand = focused(&screen, "write");
         screen.key("alt+n");

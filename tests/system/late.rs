@@ -212,3 +212,57 @@ fn a_missed_question_is_asked_again_with_its_retry_and_a_late_no_is_no_yes() {
         assert_eq!((world.person.asked().len(), world.questions().missed), (1, vec![]));
     }
 }
+
+#[test]
+fn a_late_yes_serves_one_of_two_retries_at_once_and_not_the_same_call_as_a_task() {
+    let world = hasty();
+    let report = world.file("docs/report.txt", "the report");
+    let mut client = world.connect("filesystem");
+    missed(&world, &mut client, &report);
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    assert!(world.ask_again());
+    world.person.asked();
+    // What it is asked to be beside its arguments makes it another call.
+    let arguments = json!({ "path": report });
+    let task = json!({ "name": "read_text_file", "arguments": arguments, "task": { "ttl": 60_000 } });
+    let refused = client.request("tools/call", task);
+    let text = refused["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("the user denied this call"), "{refused}");
+    assert_eq!((world.person.asked().len(), state(&world)), (1, vec![QuestionState::AllowedLate]));
+    let calls = [(); 4].map(|()| client.begin_call("read_text_file", arguments.clone()));
+    let outcomes = calls.map(|call| client.outcome(call));
+    let (allowed, denied): (Vec<_>, Vec<_>) = outcomes.iter().partition(|outcome| !outcome.is_error);
+    assert_eq!((allowed.len(), denied.len(), allowed[0].ok()), (1, 3, "the report"));
+    for outcome in denied {
+        outcome.refused("the user denied this call");
+    }
+}
+
+#[test]
+fn a_late_yes_does_not_outlive_a_pause_or_a_no_for_the_session() {
+    let world = hasty();
+    let (report, other) = (world.file("docs/report.txt", "the report"), world.file("docs/other.txt", "more"));
+    let mut client = world.connect("filesystem");
+    let allowed_late = |client: &mut Client| {
+        missed(&world, client, &report);
+        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        assert!(world.ask_again());
+        world.person.asked();
+    };
+    allowed_late(&mut client);
+    let session = world.sessions()[0].id.clone();
+    assert_eq!(world.request(Request::Pause { session: session.clone() }), Reply::Done);
+    client.read(&report).refused("the user paused this agent");
+    assert_eq!(world.request(Request::Resume { session }), Reply::Done);
+    client.read(&report).refused("the user denied this call");
+    assert_eq!((world.person.asked().len(), state(&world)), (1, vec![]));
+    allowed_late(&mut client);
+    world.person.will(Next::DenyMore(DenialReach::Session, None));
+    client.read(&other).refused("the user denied this call");
+    client.read(&report).refused("the user denied this for the rest of the session");
+    assert_eq!(world.person.asked().len(), 1);
+    // The twin: without either it serves.
+    let denied = world.questions().denied.remove(0).id;
+    assert_eq!(world.request(Request::Forget { question: denied }), Reply::Done);
+    assert_eq!(client.read(&report).ok(), "the report");
+}

@@ -1,10 +1,10 @@
 //! A server that wants the client's model to answer something: the person sees it and says yes or no.
 
-use crate::client::Client;
+use crate::client::{BOUND, Client};
 use crate::consent::Next;
 use crate::scripted;
-use crate::world::World;
-use ironcurtain_daemon::consent::{Lifetime, Preview, Reach, Verb};
+use crate::world::{World, eventually};
+use ironcurtain_daemon::consent::{Answer, DenialReach, Lifetime, Preview, Reach, Verb};
 use serde_json::{Value, json};
 
 /// Asks the model when `heard` is called, and answers with what it gets; `now` tells what the client can.
@@ -115,4 +115,56 @@ fn a_client_without_a_model_is_not_asked_and_nor_is_the_person() {
     let refused = client.call("heard", json!({}));
     assert!(refused.ok().contains("not available through IronCurtain to this client"), "{}", refused.text);
     assert!(world.person.asked().is_empty());
+}
+
+#[test]
+fn no_request_for_the_model_takes_the_yes_to_another_one() {
+    let world = world("");
+    let mut clients = [(); 2].map(|()| connect(&world, &json!({ "sampling": {} })));
+    let mut calls = Vec::new();
+    for (n, client) in clients.iter_mut().enumerate() {
+        world.person.will(Next::Ignore);
+        calls.push(client.begin_call("heard", json!({})));
+        // The same in every word, and asked about by itself.
+        eventually("it is asked about", BOUND, || world.person.count() == n + 1);
+    }
+    assert!(!world.log().contains("it waits for the answer to the same question"));
+    world.person.answers_late(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
+    model(&mut clients[0]);
+    assert!(clients[0].outcome(calls[0]).ok().contains("a bill"));
+    assert_eq!((world.questions().waiting.len(), world.person.withdrawn()), (1, vec![]), "it waits on");
+    world.person.answers_late(Answer::Deny { note: None, reach: DenialReach::Call });
+    assert!(clients[1].outcome(calls[1]).ok().contains("DENIED: the user denied it"));
+    // Nor does what was granted meanwhile settle one.
+    world.person.will(Next::Ignore);
+    let call = clients[0].begin_call("heard", json!({}));
+    eventually("it is asked about", BOUND, || world.person.count() == 3);
+    let file = world.file("docs/a.txt", "a");
+    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    let opens = clients[1].begin_call("open", json!({ "path": file }));
+    eventually("a grant is given", BOUND, || world.grants().len() == 1);
+    // Its server asks for the model as well, and is told no.
+    clients[1].outcome(opens);
+    assert_eq!(world.questions().waiting.len(), 1);
+    world.person.answers_late(Answer::Deny { note: None, reach: DenialReach::Call });
+    assert!(clients[0].outcome(call).ok().contains("DENIED: the user denied it"));
+}
+
+#[test]
+fn a_request_for_the_model_that_nobody_answered_is_not_kept_for_a_late_yes() {
+    let world = World::with(|prepared| {
+        scripted::install(prepared, SCRIPT);
+        let settings = json!({ "questionDeadlineSeconds": 1, "denialHoldsSeconds": 0 });
+        std::fs::write(prepared.home.config.join("config.json"), settings.to_string()).unwrap();
+    });
+    let mut client = connect(&world, &json!({ "sampling": {} }));
+    world.person.will(Next::Ignore);
+    assert!(client.call("heard", json!({})).ok().contains("did not answer within 1 s"));
+    assert_eq!((world.person.asked().len(), world.questions().missed), (1, vec![]));
+    // The next one is a question, and its own yes serves it.
+    world.person.will(Next::Allow(Reach::Request, Lifetime::Once));
+    let call = client.begin_call("heard", json!({}));
+    model(&mut client);
+    assert!(client.outcome(call).ok().contains("a bill"));
+    assert_eq!(world.person.asked().len(), 1);
 }

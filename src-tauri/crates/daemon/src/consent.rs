@@ -215,8 +215,8 @@ impl Question {
     /// Returns `true` if the same process of an agent client asks, through whichever server.
     #[must_use]
     pub fn is_of_same_agent(&self, other: &Self) -> bool {
-        let process = |of: &Self| of.client.chain.first().map(|process| process.pid);
-        self.session == other.session || process(self).is_some() && process(self) == process(other)
+        let chain = &self.client.chain;
+        self.session == other.session || !chain.is_empty() && *chain == other.client.chain
     }
 }
 

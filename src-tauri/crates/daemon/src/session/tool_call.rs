@@ -51,6 +51,13 @@ impl ToolCall {
         meta.get("progressToken").map(ToOwned::to_owned)
     }
 
+    /// Everything that is asked for beside the arguments, as it was written: that it is to be a task, an answer to the server's
+    /// question. What is told about the call (`_meta`) differs with each of them, and is left out.
+    pub(super) fn beside_arguments(&self) -> Vec<String> {
+        let all = self.params.iter().filter(|(name, _)| !["name", "arguments", "_meta"].contains(name));
+        all.flat_map(|(name, raw)| [name.to_owned(), raw.get().to_owned()]).collect()
+    }
+
     /// The parameters to forward: what was judged is what is sent, and everything else is as the client wrote it.
     pub(super) fn forwarded(&self, call: &ResolvedCall) -> Result<Box<RawValue>, serde_json::Error> {
         let sent = call.transport_arguments().iter().map(|(name, value)| (name.as_str(), value));

@@ -134,12 +134,16 @@ async fn several_are_denied_together_and_each_ends_for_itself() {
 fn an_agent_is_a_process_with_all_of_its_sessions_and_not_a_name() {
     let of = |session: &str, pid: Option<u32>| {
         let mut asked = Question { session: session.into(), ..question("q") };
-        let process = |pid| ironcurtain_protocol::ProcessView { pid, exe: None, name: "claude".into() };
+        let exe = Some("/usr/bin/claude".into());
+        let process = |pid| ironcurtain_protocol::ProcessView { pid, exe, name: "claude".into() };
         asked.client.chain = pid.map(process).into_iter().collect();
         asked
     };
     let one = of("one", Some(7));
     assert!(one.is_of_same_agent(&of("one", Some(8))) && one.is_of_same_agent(&of("two", Some(7))));
     assert!(!one.is_of_same_agent(&of("two", Some(8))));
+    let mut taken_over = of("two", Some(7));
+    taken_over.client.chain[0].exe = Some("/tmp/other".into());
+    assert!(!one.is_of_same_agent(&taken_over), "a number that another program has by now");
     assert!(!of("one", None).is_of_same_agent(&of("two", None)), "nobody knows whose they are");
 }
