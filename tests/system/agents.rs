@@ -7,7 +7,6 @@
 
 mod model;
 
-use crate::client::BOUND;
 use crate::consent::{Next, paths};
 use crate::world::{World, installed, programs};
 use ironcurtain_daemon::consent::{DenialReach, Lifetime, Reach};
@@ -26,6 +25,9 @@ const NOTE: &str = "ask my accountant instead";
 
 /// The reason why the other server does not start.
 const REASON: &str = "the server `broken` is not running: it ended with status 1";
+
+/// The seconds that a client may take for a prompt: each is a large program, and others run beside it.
+const PATIENCE: &str = "90";
 
 /// A network with nothing but this machine's own address.
 const ALONE: &str = r#"PATH="$PATH:/usr/sbin:/sbin" ip link set lo up; exec "$0" "$@""#;
@@ -189,7 +191,7 @@ impl Desk {
         let path = std::env::var("PATH").unwrap();
         let mut command = Command::new("timeout");
         command
-            .arg(BOUND.as_secs().to_string())
+            .arg(PATIENCE)
             .arg(program)
             .args(arguments)
             .current_dir(self.world.path("project"))
