@@ -8,6 +8,7 @@ use crate::world::{World, eventually, installed};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// A server with a handshake that asks for something in every call.
 const ASKS: &str = r#"
@@ -58,6 +59,29 @@ for m in messages():
     elif m["method"] == "tools/call":
         said = [params["requestState"], params["inputResponses"], params["arguments"], meta.get("progressToken"), meta[OWN + "clientInfo"]["name"]]
         say(id=m["id"], result={"resultType": "complete", "content": [{"type": "text", "text": json.dumps(said)}], "isError": False})
+"#;
+
+/// A server without a handshake that says nothing to one, and claims tasks.
+const SILENT: &str = r#"
+OWN = "io.modelcontextprotocol/"
+for m in messages():
+    if m["method"] == "server/discover":
+        say(id=m["id"], result={"resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private",
+            "capabilities": {"tools": {}, "tasks": {"list": {}}}, "_meta": {OWN + "serverInfo": {"name": "silent", "version": "1"}}})
+    elif m["method"] == "tools/call":
+        say(id=m["id"], result={"resultType": "complete", "content": [{"type": "text", "text": " ".join(heard)}], "isError": False})
+"#;
+
+/// A server with a handshake that is slow to answer it, and does not survive being asked for anything before.
+const SLOW: &str = r#"
+import threading
+for m in messages():
+    if m["method"] == "initialize":
+        threading.Timer(6, greet, [m]).start()
+    elif m["method"] == "server/discover":
+        os._exit(3)
+    elif m["method"] == "tools/call":
+        answer(m, " ".join(heard))
 "#;
 
 fn script(name: &str) -> PathBuf {
@@ -324,4 +348,72 @@ fn a_client_without_a_handshake_that_hangs_up_has_its_answers_first() {
         assert_eq!(client.outcome(id).ok(), "done");
     }
     assert!(client.wait_until_ended());
+}
+
+#[test]
+fn a_server_that_is_silent_on_a_handshake_is_found_and_from_then_on_spoken_to_without_one() {
+    let world = scripted::world(SILENT);
+    let connect = || {
+        let began = Instant::now();
+        let mut client = world.start("hostile");
+        let info = json!({ "name": "c", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+        let greeted = client.request("initialize", params);
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        (client, greeted, began.elapsed())
+    };
+    let (mut client, greeted, _) = connect();
+    assert_eq!(greeted["result"]["protocolVersion"], "2025-11-25", "{greeted}");
+    // Its tasks are others, and are not claimed.
+    assert_eq!(greeted["result"]["capabilities"], json!({ "tools": {} }));
+    let call = json!({ "name": "echo", "arguments": {}, "task": { "ttl": 60_000 } });
+    let refused = client.request("tools/call", call);
+    assert_eq!(refused["error"]["code"], -32601, "{refused}");
+    let told = refused["error"]["message"].as_str().unwrap();
+    assert!(told.contains("the server keeps no tasks of this revision; call without `task`"), "{told}");
+    assert_eq!(client.call("echo", json!({})).ok(), "initialize server/discover tools/call");
+    let (mut again, _, time) = connect();
+    assert_eq!(again.call("echo", json!({})).ok(), "server/discover tools/call");
+    assert!(time < Duration::from_secs(4), "{time:?}");
+}
+
+#[test]
+fn a_server_that_is_slow_to_shake_hands_and_ends_when_it_is_asked_is_greeted_with_a_handshake_alone() {
+    let world = scripted::world(SLOW);
+    let mut client = world.connect("hostile");
+    assert_eq!(client.call("echo", json!({})).ok(), "initialize notifications/initialized tools/call");
+}
+
+#[test]
+fn what_is_refused_to_a_client_without_a_handshake_is_on_record() {
+    let world = hostile::world();
+    let mut client = world.start("hostile");
+    let meta = |version: &str| json!({ "io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientCapabilities": {} });
+    let mut call = |meta: Value, beside: Value| {
+        let mut params = json!({ "name": "echo", "arguments": { "n": 1 }, "_meta": meta });
+        params.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());
+        client.request("tools/call", params)
+    };
+    let fine = call(meta("2026-07-28"), json!({}));
+    assert_eq!(fine["result"]["isError"], false, "{fine}");
+    let retried = json!({ "requestState": "forged", "inputResponses": {} });
+    for (meta, beside, why) in [
+        (meta("2031-01-01"), json!({}), "Unsupported protocol version"),
+        (json!({}), json!({}), "protocolVersion` that is a text"),
+        (meta("2026-07-28"), retried, "`requestState` is not known"),
+        (meta("2026-07-28"), json!({ "task": { "ttl": 1 } }), "tasks are not available"),
+    ] {
+        let refused = call(meta, beside);
+        assert!(refused["error"]["message"].as_str().is_some_and(|told| told.contains(why)), "{refused}");
+        let is_it = |entry: &Value| {
+            let decision = &entry["policyDecision"];
+            entry["summary"] == "turned away"
+                && entry["method"] == "tools/call"
+                && decision["status"] == "deny"
+                && decision["reason"].as_str().is_some_and(|reason| reason.contains(why))
+        };
+        eventually(why, BOUND, || {
+            world.log().lines().filter_map(|line| serde_json::from_str(line).ok()).any(|entry| is_it(&entry))
+        });
+    }
 }

@@ -11,6 +11,7 @@ use super::upstream::Phase;
 use super::welcoming::Unanswered;
 use super::{Aggregate, task_lists};
 use crate::server::MemoryShare;
+use crate::session::{FromClient, RefusedRequest};
 use crate::wire::{
     Fields, Id, Incoming, Line, MAX_LINE_BYTES, Outgoing, Salvage, error_line, id_in, members,
     notification_line, request_line, response_line, result_line,
@@ -37,8 +38,15 @@ pub(super) struct Waiting {
 }
 
 impl Aggregate {
-    /// Takes a line of the client.
-    pub(super) async fn client_says(&mut self, said: Line) {
+    /// Takes what the client says.
+    pub(super) async fn client_says(&mut self, said: FromClient) {
+        let said = match said {
+            FromClient::Line(said) => said,
+            FromClient::Refused(refused) => {
+                let RefusedRequest { id, method, params, why } = refused;
+                return self.turned_away(&id, &method, params.as_deref(), &why).await;
+            }
+        };
         let (line, held) = match said {
             Line::Whole(line, share) => (line, share.map(Arc::new)),
             Line::TooLong { length, head } => {
@@ -307,6 +315,12 @@ impl Aggregate {
         params: Option<&RawValue>,
         (code, text): (ErrorCode, &str),
     ) {
+        self.turned_away(id, method, params, text).await;
+        self.fail(id, code, text);
+    }
+
+    /// Puts on record that a request was turned away.
+    async fn turned_away(&self, id: &Id, method: &str, params: Option<&RawValue>, text: &str) {
         let params: Map<String, Value> =
             params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
         let mut entry = Entry::new(Event::Decision, "turned away");
@@ -315,6 +329,5 @@ impl Aggregate {
         entry.policy_decision = Some(PolicyDecision::deny(DecidedBy::Malformed, MALFORMED, text));
         entry.arguments = Some(redacted(&params));
         self.record(entry).await;
-        self.fail(id, code, text);
     }
 }

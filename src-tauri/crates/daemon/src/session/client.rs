@@ -4,7 +4,7 @@
 
 use super::call::{Together, handle_tool_call};
 use super::in_flight::Ticket;
-use super::modern::{ClientEra, ClientLines};
+use super::modern::{ClientEra, ClientLines, FromClient};
 use super::passing::{Rejection, pass, pass_on_record, pass_resource, passes, passes_on_record};
 use super::refusal::denied;
 use super::tasks::TaskRequest;
@@ -60,7 +60,7 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientLines) -> Read
             },
             line = lines.next() => line,
         };
-        let Ok(Some(line)) = line else {
+        let Ok(Some(said)) = line else {
             if is_handed_over && taken_over.is_cancelled() {
                 return ReadEnd::TakenOver { era: Box::new(lines.era()), unread: lines.rest() };
             }
@@ -69,6 +69,13 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientLines) -> Read
         // One line has one answer of ours at most, and a client that does not read them is not read either. The semaphore is
         // never closed.
         drop(session.unread.acquire().await);
+        let line = match said {
+            FromClient::Line(line) => line,
+            FromClient::Refused(refused) => {
+                session.refused_at_the_edge(&refused).await;
+                continue;
+            }
+        };
         let mut together = Together::default();
         let (mut next, mut left) = (Some(line), MOST_TOGETHER);
         while let Some(line) = next {

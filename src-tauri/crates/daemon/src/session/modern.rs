@@ -22,4 +22,5 @@ mod result;
 mod tests;
 mod ways;
 
-pub(crate) use lines::{ClientEra, ClientLines};
+pub(crate) use lines::{ClientEra, ClientLines, FromClient};
+pub(crate) use ways::RefusedRequest;

@@ -4,6 +4,7 @@
 //!   cannot be put there, the request does not happen.
 
 use super::in_flight::Ticket;
+use super::modern::RefusedRequest;
 use super::refusal::denied;
 use super::{Session, resource};
 use crate::consent::{PAUSED, visible};
@@ -149,17 +150,33 @@ impl Session {
     pub(super) async fn reject(
         &self,
         ticket: &Ticket,
-        (method, params): (&str, Option<&RawValue>),
+        request: (&str, Option<&RawValue>),
         kind: Rejection,
         (code, problem): (ErrorCode, &str),
     ) {
+        self.turned_away(&ticket.id, request, kind, problem).await;
+        self.fail(ticket, code, problem);
+    }
+
+    /// Puts on record that a request was refused before it came here.
+    pub(super) async fn refused_at_the_edge(&self, refused: &RefusedRequest) {
+        let request = (refused.method.as_str(), refused.params.as_deref());
+        self.turned_away(&refused.id, request, Rejection::Malformed, &refused.why).await;
+    }
+
+    async fn turned_away(
+        &self,
+        id: &Id,
+        (method, params): (&str, Option<&RawValue>),
+        kind: Rejection,
+        problem: &str,
+    ) {
         let params = read(params);
-        let mut entry = self.about_request(&ticket.id, method, "turned away");
+        let mut entry = self.about_request(id, method, "turned away");
         let reason = format!("{}: {problem}", named(method, &params));
         entry.policy_decision = Some(PolicyDecision::deny(kind.ground(), kind.rule(), &reason));
         entry.arguments = Some(redacted(&params));
         self.denied(entry).await;
-        self.fail(ticket, code, problem);
     }
 
     /// Puts on record that a message was dropped that is no request, as long as there were few.

@@ -142,8 +142,9 @@ impl ModernServer {
                 done(then);
                 return nowhere;
             }
-            _ if method.starts_with("tasks/") => {
-                refuse(then, ErrorCode::METHOD_NOT_FOUND, "the server keeps no tasks of this revision");
+            _ if method.starts_with("tasks/") || makes_task(method, params.as_deref()) => {
+                let text = "the server keeps no tasks of this revision; call without `task`";
+                refuse(then, ErrorCode::METHOD_NOT_FOUND, text);
                 return nowhere;
             }
             _ => {}
@@ -187,6 +188,12 @@ impl ModernServer {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns `true` if a call is to make a task of the revisions with a handshake.
+fn makes_task(method: &str, params: Option<&RawValue>) -> bool {
+    let fields = || serde_json::from_str::<Fields>(params?.get()).ok();
+    method == "tools/call" && fields().is_some_and(|fields| fields.get("task").is_some())
 }
 
 /// Answers a request that needs nothing of the server.

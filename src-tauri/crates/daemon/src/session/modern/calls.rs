@@ -111,13 +111,15 @@ impl Calls {
             takes && (call.client.is_none() || waiting < MOST_WAITING)
         };
         let last = self.open.iter_mut().filter(|(_, call)| may(call)).max_by_key(|(_, call)| call.number);
-        let Some((core, OpenCall { client, input: Some(input), .. })) = last else { return Err(request) };
+        let Some((core, OpenCall { client, method, input: Some(input), .. })) = last else {
+            return Err(request);
+        };
         input.ask(request);
         if let Some(waits) = client.take()
             && let Err(refusal) = input.require(&waits, ways)
         {
             let core = core.clone();
-            ways.refuse(&waits, &refusal);
+            ways.refuse(&waits, (method, None), &refusal);
             self.give_up(&core, &refusal.to_string(), ways);
         }
         Ok(())

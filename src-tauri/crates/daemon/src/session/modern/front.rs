@@ -150,7 +150,7 @@ impl State {
             }
             Ok(Incoming::Request { id, method, params }) => {
                 if let Err(refusal) = self.request(&id, &method, params.as_deref(), line, ways) {
-                    ways.refuse(&id, &refusal);
+                    ways.refuse(&id, (&method, params.as_deref()), &refusal);
                 }
             }
         }
@@ -242,6 +242,7 @@ impl State {
                 }
                 return Ok(());
             }
+            _ if makes_or_names_a_task(method, &envelope.params) => return Err(RequestRefusal::Tasks),
             "ping" => return Err(RequestRefusal::NotOfRevision("ping")),
             "logging/setLevel" => return Err(RequestRefusal::NotOfRevision("logging/setLevel")),
             "resources/subscribe" => return Err(RequestRefusal::NotOfRevision("resources/subscribe")),
@@ -355,6 +356,13 @@ impl State {
         self.last += 1;
         Id::text(&format!("ironcurtain:{}", self.last))
     }
+}
+
+/// Returns `true` for what a request of the other era would do with a task.
+fn makes_or_names_a_task(method: &str, params: &RawValue) -> bool {
+    let makes =
+        || serde_json::from_str::<Fields>(params.get()).is_ok_and(|fields| fields.get("task").is_some());
+    method.starts_with("tasks/") || (method == "tools/call" && makes())
 }
 
 fn second_greeting(params: Option<&RawValue>) -> RequestRefusal {

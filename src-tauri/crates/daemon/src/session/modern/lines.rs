@@ -5,7 +5,7 @@
 use super::front::Front;
 use super::greeting::Welcome;
 use super::request::names_revision;
-use super::ways::ForCore;
+use super::ways::{ForCore, RefusedRequest};
 use crate::wire::{Allowance, Incoming, Inlet, Line, Listening, MAX_LINE_BYTES, Outbox};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -28,6 +28,14 @@ pub(crate) enum ClientEra {
     Legacy,
     /// Without one; the core's answer to the greeting on its behalf, if it was greeted.
     Modern(Option<Welcome>),
+}
+
+/// Something that a client says, as a core hears it.
+pub(crate) enum FromClient {
+    /// A line.
+    Line(Line),
+    /// A request that was refused on the way, and is answered.
+    Refused(RefusedRequest),
 }
 
 /// The client as a core reads it. What the core sends it is translated on the way out.
@@ -59,14 +67,14 @@ impl ClientLines {
         client
     }
 
-    /// The next line for the core; `None` at the end.
+    /// The next thing for the core; `None` at the end.
     ///
     /// # Errors
     /// The stream's error.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<FromClient>> {
         loop {
             if self.is_legacy {
-                return self.lines.next().await;
+                return Ok(self.lines.next().await?.map(FromClient::Line));
             }
             if self.ended.is_some() && self.is_settled() {
                 return Ok(self.pending());
@@ -78,7 +86,7 @@ impl ClientLines {
                     Some(Line::Whole(bytes, _)) if is_modern(bytes) => {}
                     _ => {
                         self.is_legacy = true;
-                        return Ok(line);
+                        return Ok(line.map(FromClient::Line));
                     }
                 }
                 self.translate(None);
@@ -89,14 +97,15 @@ impl ClientLines {
             let front = front.clone();
             tokio::select! {
                 biased;
-                Some(for_core) = for_core.recv() => match for_core {
-                    ForCore::Line(line, share) => return Ok(Some(Line::Whole(line, share))),
-                    ForCore::Wake => {}
+                Some(for_core) = for_core.recv() => if let Some(said) = said(for_core) {
+                    return Ok(Some(said));
                 },
                 () = until(ended) => return Ok(None),
                 () = until(deadline) => front.expire(&mut |line| self.to_client.send_translated(line)),
                 line = self.lines.next(), if ended.is_none() => match line? {
-                    Some(line @ (Line::TooLong { .. } | Line::NoRoom { .. })) => return Ok(Some(line)),
+                    Some(line @ (Line::TooLong { .. } | Line::NoRoom { .. })) => {
+                        return Ok(Some(FromClient::Line(line)));
+                    }
                     Some(line) => self.hear(Some(line)),
                     None => self.ended = Some(Instant::now() + GREETING_BOUND),
                 },
@@ -114,15 +123,10 @@ impl ClientLines {
         self.lines.is_handed_over()
     }
 
-    /// A line that is there for the core without reading on.
-    pub(crate) fn pending(&mut self) -> Option<Line> {
+    /// Something that is there for the core without reading on.
+    pub(crate) fn pending(&mut self) -> Option<FromClient> {
         let (_, for_core) = self.front.as_mut()?;
-        loop {
-            match for_core.try_recv().ok()? {
-                ForCore::Line(line, share) => return Some(Line::Whole(line, share)),
-                ForCore::Wake => {}
-            }
-        }
+        std::iter::from_fn(|| for_core.try_recv().ok()).find_map(said)
     }
 
     /// The conversation goes on in another trusted process: the bytes that were read and are to be read again there; nothing where
@@ -164,6 +168,15 @@ impl ClientLines {
     fn is_settled(&self) -> bool {
         let Some((front, _)) = &self.front else { return true };
         front.hung_up(&mut |line| self.to_client.send_translated(line))
+    }
+}
+
+/// The part of it that the core is to hear.
+fn said(for_core: ForCore) -> Option<FromClient> {
+    match for_core {
+        ForCore::Line(line, share) => Some(FromClient::Line(Line::Whole(line, share))),
+        ForCore::Refused(refused) => Some(FromClient::Refused(refused)),
+        ForCore::Wake => None,
     }
 }
 

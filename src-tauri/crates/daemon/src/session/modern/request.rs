@@ -54,6 +54,9 @@ pub(super) enum RequestRefusal {
     /// There is no such thing in this revision.
     #[error("`{0}` is not part of revision {MODERN_REVISION}")]
     NotOfRevision(&'static str),
+    /// The tasks of this revision are others than those that servers are spoken to in.
+    #[error("tasks are not available to a client of revision {MODERN_REVISION} here; call without one")]
+    Tasks,
     /// No state can be made.
     #[error("no state for the call: {0}")]
     Random(#[from] std::io::Error),
@@ -64,7 +67,7 @@ impl RequestRefusal {
         match self {
             Self::Revision { .. } => error_code::UNSUPPORTED_REVISION,
             Self::IdInUse(_) => -32600,
-            Self::NotOfRevision(_) => -32601,
+            Self::NotOfRevision(_) | Self::Tasks => -32601,
             Self::TooManyRounds(_) | Self::Random(_) => -32603,
             Self::Unreadable(_)
             | Self::Missing(..)

@@ -10,8 +10,19 @@ use tokio::sync::mpsc::UnboundedSender;
 pub(super) enum ForCore {
     /// A line, with its share of the memory.
     Line(Vec<u8>, Option<Share>),
+    /// A request of the client that was refused here.
+    Refused(RefusedRequest),
     /// Nothing to read, but something to look at.
     Wake,
+}
+
+/// A request that was answered with why it is not taken, for the record.
+#[derive(Debug)]
+pub(crate) struct RefusedRequest {
+    pub(crate) id: Id,
+    pub(crate) method: String,
+    pub(crate) params: Option<Box<RawValue>>,
+    pub(crate) why: String,
 }
 
 /// Both ways, while the state is locked: what is sent keeps the order in which it was decided.
@@ -32,8 +43,21 @@ impl Ways<'_> {
         (self.to_client)(line);
     }
 
-    /// Answers a request of the client with an error of ours.
-    pub(super) fn refuse(&mut self, id: &Id, refusal: &RequestRefusal) {
+    /// Answers a request of the client with an error of ours, which the core puts on record.
+    pub(super) fn refuse(
+        &mut self,
+        id: &Id,
+        (method, params): (&str, Option<&RawValue>),
+        refusal: &RequestRefusal,
+    ) {
+        let refused = RefusedRequest {
+            id: id.clone(),
+            method: method.to_owned(),
+            params: params.map(ToOwned::to_owned),
+            why: refusal.to_string(),
+        };
+        // As below.
+        let _ = self.to_core.send(ForCore::Refused(refused));
         let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{}}}\n", id.as_json(), refusal.error());
         self.client(Outgoing::line(line.into_bytes()));
     }

@@ -2,7 +2,9 @@
 //!
 //! - A server is spoken to in the era of its client, if it knows that: with a handshake first for a client with one, so that such
 //!   servers take part in nothing new, and by `server/discover` first for the others.
-//! - INVARIANT: a handshake is sent once to a process. One that fails is followed by `server/discover` alone.
+//! - INVARIANT: a handshake is sent once to a process. One that fails, or has no answer for a while, is followed by
+//!   `server/discover` alone.
+//! - INVARIANT: a greeting has one answer, and a server is spoken to without a handshake only where that is the answer.
 
 use super::{Behalf, ModernServer, Stamp};
 use crate::server::connection::{MemoryShare, ServerAnswer, ServerConnection, Then};
@@ -10,14 +12,19 @@ use crate::wire::{Era, Fields, KnownEras, LEGACY_REVISIONS, MODERN_REVISION, Res
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::task::AbortHandle;
 
 /// The time that a server may take to answer `server/discover`: one of the other era may never do.
 const DISCOVER_BOUND: Duration = Duration::from_secs(5);
 
+/// The time after which a server that is silent on a handshake is asked by `server/discover`: it may know no handshake.
+const SILENCE: Duration = Duration::from_secs(4);
+
 /// A greeting under way.
+#[derive(Clone)]
 pub(in crate::server) struct Negotiation {
     pub(in crate::server) connection: ServerConnection,
     /// The parameters of the client's greeting.
@@ -43,14 +50,54 @@ pub(in crate::server) fn greet(negotiation: Negotiation, then: Then) {
 }
 
 impl Negotiation {
-    /// A handshake first; one that is refused may be refused by a server without it.
+    /// A handshake first; one that is refused, or not answered, may have come to a server without it.
     fn shake_hands(self, then: Then) {
         let (connection, params) = (self.connection.clone(), self.handshake());
-        let answered = move |answer, held| match answer {
-            ServerAnswer::Response(Response::Error(_)) => self.discover_instead(answer, held, then),
-            ServerAnswer::Response(Response::Result(_)) | ServerAnswer::Failed(_) => then(answer, held),
+        let first = Arc::new(Mutex::new(Some(then)));
+        let asking = self.ask_when_silent(first.clone());
+        let answered = move |answer, held| {
+            let Some(then) = take(&first) else { return };
+            if let Some(asking) = asking {
+                // It holds the way to the server.
+                asking.abort();
+            }
+            match answer {
+                ServerAnswer::Response(Response::Error(_)) => self.discover_instead(answer, held, then),
+                ServerAnswer::Response(Response::Result(_)) => {
+                    if self.is_probed.swap(false, Ordering::Relaxed) {
+                        // It is slow, and not to be asked again.
+                        self.eras.remember(&self.program, Era::Legacy);
+                    }
+                    then(answer, held);
+                }
+                ServerAnswer::Failed(_) => then(answer, held),
+            }
         };
         connection.send_request("initialize", params, None, Box::new(answered));
+    }
+
+    /// Asks a server that is silent what it speaks, unless it is known to have a handshake. The first answer counts.
+    fn ask_when_silent(&self, first: Arc<Mutex<Option<Then>>>) -> Option<AbortHandle> {
+        if self.eras.of(&self.program) == Some(Era::Legacy) {
+            return None;
+        }
+        let runtime = tokio::runtime::Handle::try_current().ok()?;
+        let negotiation = self.clone();
+        let asking = runtime.spawn(async move {
+            tokio::time::sleep(SILENCE).await;
+            negotiation.is_probed.store(true, Ordering::Relaxed);
+            if let Some((server, welcome)) = negotiation.discovered().await
+                && let Some(then) = take(&first)
+            {
+                negotiation.connection.speaks_modern(server);
+                negotiation.eras.remember(&negotiation.program, Era::Modern);
+                then(welcome, None);
+            }
+            if !negotiation.connection.is_over() {
+                negotiation.is_probed.store(false, Ordering::Relaxed);
+            }
+        });
+        Some(asking.abort_handle())
     }
 
     /// The handshake was refused, with this answer.
@@ -58,7 +105,8 @@ impl Negotiation {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return then(refused, held) };
         runtime.spawn(async move {
             match self.discovered().await {
-                Some(welcome) => {
+                Some((server, welcome)) => {
+                    self.connection.speaks_modern(server);
                     self.eras.remember(&self.program, Era::Modern);
                     then(welcome, None);
                 }
@@ -75,7 +123,8 @@ impl Negotiation {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return self.shake_hands(then) };
         self.is_probed.store(true, Ordering::Relaxed);
         runtime.spawn(async move {
-            if let Some(welcome) = self.discovered().await {
+            if let Some((server, welcome)) = self.discovered().await {
+                self.connection.speaks_modern(server);
                 return then(welcome, None);
             }
             self.eras.remember(&self.program, Era::Legacy);
@@ -88,8 +137,8 @@ impl Negotiation {
         });
     }
 
-    /// Asks the server what it speaks; its welcome in the words of a handshake, if it can be spoken to without one.
-    async fn discovered(&self) -> Option<ServerAnswer> {
+    /// Asks the server what it speaks; if it can be spoken to without a handshake, how, and its welcome in the words of one.
+    async fn discovered(&self) -> Option<(ModernServer, ServerAnswer)> {
         let stamp = Stamp::of(&self.greeting).ok()?;
         let params = stamp.stamped(None, None).ok()?;
         let answer = self.connection.send_and_wait("server/discover", Some(params));
@@ -97,8 +146,7 @@ impl Negotiation {
         let ServerAnswer::Response(Response::Result(result)) = answer else { return None };
         let welcome = welcome(&result, revision(&self.greeting).as_deref())?;
         let server = ModernServer::new(stamp, self.behalf.clone(), &result);
-        self.connection.speaks_modern(server);
-        Some(ServerAnswer::Response(Response::Result(welcome)))
+        Some((server, ServerAnswer::Response(Response::Result(welcome))))
     }
 
     /// The parameters of a handshake.
@@ -110,6 +158,11 @@ impl Negotiation {
         params.set("protocolVersion", to_raw_value(LEGACY_REVISIONS.first()?).ok()?);
         to_raw_value(&params).ok()
     }
+}
+
+/// Takes whoever waits, who is answered once.
+fn take(first: &Mutex<Option<Then>>) -> Option<Then> {
+    first.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 /// The revision that a greeting names.
@@ -141,8 +194,10 @@ fn welcome(result: &RawValue, asked: Option<&str>) -> Option<Box<RawValue>> {
         None => to_raw_value(&json!({ "name": "unnamed", "version": "" })).ok()?,
     };
     welcome.set("serverInfo", info);
-    if welcome.get("capabilities").is_none() {
-        welcome.set("capabilities", to_raw_value(&json!({})).ok()?);
-    }
+    let capabilities = welcome.get("capabilities").map(|raw| serde_json::from_str::<Fields>(raw.get()));
+    let mut capabilities = capabilities.transpose().ok()?.unwrap_or_default();
+    // Tasks are others in this revision, and are kept for nobody.
+    capabilities.remove("tasks");
+    welcome.set("capabilities", to_raw_value(&capabilities).ok()?);
     to_raw_value(&welcome).ok()
 }

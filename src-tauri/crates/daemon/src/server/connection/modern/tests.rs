@@ -150,6 +150,27 @@ async fn a_call_is_sent_on_with_the_answers_and_the_state_as_they_were_given() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_client_with_a_handshake_does_with_tasks_is_refused_and_not_sent() {
+    let mut talk = Talk::new();
+    for (method, params) in [
+        ("tools/call", json!({ "name": "t", "task": { "ttl": 1 } })),
+        ("tasks/get", json!({ "taskId": "t" })),
+        ("tasks/list", json!({})),
+    ] {
+        let (send, answer) = oneshot::channel();
+        let params = to_raw_value(&params).unwrap();
+        talk.connection.ask(method, Some(params), None, move |answer, _| drop(send.send(answer)));
+        let ServerAnswer::Response(Response::Error(error)) = answer.await.unwrap() else {
+            panic!("{method}")
+        };
+        let expected = "keeps no tasks of this revision; call without `task`";
+        assert!(error.get().contains(expected), "{}", error.get());
+    }
+    let _answer = talk.ask("tools/call");
+    assert_eq!(talk.hears()["method"], "tools/call");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_call_whose_server_ends_while_the_client_is_asked_ends_too() {
     let mut talk = Talk::new();
     let answer = talk.ask("tools/call");

@@ -32,6 +32,41 @@ fn a_result_of_the_server_that_asks_the_client_for_something_is_an_error() {
     assert_eq!(talk.client_hears()[0]["result"]["resultType"], "complete");
 }
 
+#[test]
+fn every_refusal_is_handed_on_for_the_record_with_its_request_and_its_reason() {
+    let mut talk = Talk::greeted(&elicits());
+    let state = talk.asked(1);
+    let bad = |id: u64, meta: Value| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": { "_meta": meta } });
+    let version = meta_key::PROTOCOL_VERSION;
+    let of_another = json!({ "requestState": state, "inputResponses": {}, "arguments": { "n": 2 } });
+    for (request, why) in [
+        (bad(2, json!({ version: "2031-01-01" })), "Unsupported protocol version"),
+        (bad(3, json!({ version: "2026-07-28" })), "clientCapabilities` that is an object"),
+        (bad(4, json!({})), "protocolVersion` that is a text"),
+        (retry(5, "forged"), "`requestState` is not known"),
+        (call(6, of_another, &elicits()), "another call"),
+        (call(7, json!({ "inputResponses": {} }), &elicits()), "without the `requestState`"),
+        (request(&json!(8), "ping", json!({}), &json!({})), "`ping` is not part of revision"),
+        (request(&json!(9), "tasks/get", json!({ "taskId": "t" }), &json!({})), "tasks are not available"),
+        (call(10, json!({ "task": { "ttl": 1 } }), &json!({})), "tasks are not available"),
+    ] {
+        talk.client_says(&request);
+        let heard = talk.client_hears();
+        let told = heard[0]["error"]["message"].as_str().unwrap_or_else(|| panic!("{heard:?}"));
+        let Ok(ForCore::Refused(refused)) = talk.for_core.try_recv() else { panic!("{told}") };
+        assert_eq!(refused.why, told);
+        assert!(told.contains(why), "{told}");
+        assert_eq!(refused.id.as_json(), request["id"].to_string());
+        assert_eq!(json!(refused.method), request["method"]);
+        let params: Value = serde_json::from_str(refused.params.unwrap().get()).unwrap();
+        assert_eq!(params, request["params"]);
+        assert!(talk.core_hears().is_empty(), "the core was told of {request}");
+    }
+    // What is taken is not refused.
+    talk.client_says(&call(11, json!({}), &elicits()));
+    assert!(talk.core_hears().len() == 1 && talk.client_hears().is_empty());
+}
+
 /// One step of a conversation between a hostile client and a hostile server.
 #[derive(Debug, Clone)]
 enum Step {
