@@ -1,16 +1,45 @@
 //! A message of which only the beginning was kept.
 
 use super::message::Id;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
 
-/// The id of a message of which only the beginning is known, if it stands there.
+/// The id of a message of which only the beginning is known, if it stands there whole, and is the message's own.
 #[must_use]
 pub fn id_in(head: &[u8]) -> Option<Id> {
     let text = String::from_utf8_lossy(head);
-    let after = text.split_once("\"id\"")?.1.trim_start().strip_prefix(':')?.trim_start();
-    let end = after.find([',', '}', ' '])?;
-    let raw = RawValue::from_string(after.get(..end)?.to_owned()).ok()?;
-    Id::try_from(&*raw).ok()
+    let mut found = None;
+    // It ends too early in any case.
+    let _ = serde_json::Deserializer::from_str(&text).deserialize_map(OwnId(&mut found));
+    found
+}
+
+/// Reads the fields of a message, as far as they go.
+struct OwnId<'a>(&'a mut Option<Id>);
+
+impl<'de> Visitor<'de> for OwnId<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut id = None;
+        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+            // What follows it shows that it was whole.
+            *self.0 = self.0.take().or(id.take());
+            if name == "id" {
+                let raw: Box<RawValue> = map.next_value()?;
+                id = Id::try_from(&*raw).ok();
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -22,6 +51,12 @@ mod tests {
         let found = |head: &[u8]| id_in(head).map(|id| id.as_json().to_owned());
         assert_eq!(found(br#"{"jsonrpc":"2.0","id": 7,"method":"x"#), Some("7".into()));
         assert_eq!(found(br#"{"id":"a","params":"#), Some("\"a\"".into()));
+        assert_eq!(found(br#"{"id":"a b, {c}","params":"#), Some("\"a b, {c}\"".into()));
+        // That of something within it is not its own, and a part of one is none.
+        assert_eq!(found(br#"{"params":{"id":3,"text":"xxx"#), None);
+        assert_eq!(found(br#"{"params":{"id":3},"id":4,"method":"x"#), Some("4".into()));
+        assert_eq!(found(br#"{"jsonrpc":"2.0","id":12"#), None);
+        assert_eq!(found(b"{\"id\":7,\"params\":\"\xc3"), Some("7".into()));
         assert_eq!(found(br#"{"jsonrpc":"2.0","method":"tools/call","params":{"#), None);
     }
 }
