@@ -36,6 +36,7 @@ fn a_result_of_the_server_that_asks_the_client_for_something_is_an_error() {
 fn every_refusal_is_handed_on_for_the_record_with_its_request_and_its_reason() {
     let mut talk = Talk::greeted(&elicits());
     let state = talk.asked(1);
+    talk.core_hears();
     let bad = |id: u64, meta: Value| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": { "_meta": meta } });
     let version = meta_key::PROTOCOL_VERSION;
     let of_another = json!({ "requestState": state, "inputResponses": {}, "arguments": { "n": 2 } });
@@ -53,7 +54,7 @@ fn every_refusal_is_handed_on_for_the_record_with_its_request_and_its_reason() {
         talk.client_says(&request);
         let heard = talk.client_hears();
         let told = heard[0]["error"]["message"].as_str().unwrap_or_else(|| panic!("{heard:?}"));
-        let Ok(ForCore::Refused(refused)) = talk.for_core.try_recv() else { panic!("{told}") };
+        let Ok(ForCore::Refused(refused)) = talk.for_core.try_recv() else { panic!("{told} is not told") };
         assert_eq!(refused.why, told);
         assert!(told.contains(why), "{told}");
         assert_eq!(refused.id.as_json(), request["id"].to_string());
