@@ -86,12 +86,21 @@ export const movedRule = (text, name, by) =>
   });
 
 /**
- * The text with another thing that a rule does.
+ * The text with another thing that a rule does. What it was said to do before is told as that.
  * @param {string} text
  * @param {string} name
  * @param {string} then
  */
-export const ruleThat = (text, name, then) => changed(text, (rules) => rules.map((rule) => (rule?.name === name ? { ...rule, then } : rule)));
+export const ruleThat = (text, name, then) => changed(text, (rules) => rules.map((rule) => (rule?.name === name ? { ...rule, description: described(rule.description, then), then } : rule)));
+
+/**
+ * @param {unknown} before
+ * @param {string} then
+ */
+function described(before, then) {
+  const was = String(before ?? "").replace(/^.* \(was: (.*)\)$/, "$1");
+  return `${VERBS[/** @type {keyof typeof VERBS} */ (then)]} what it covers (was: ${was})`;
+}
 
 /**
  * @param {string} text

@@ -29,7 +29,7 @@ export function truth({ status, sessions, waiting, clients, recent }) {
   if (open > 0) {
     return { mood: "part", title: "Protecting in part", text: `${who} ${count(open, "server")} not sandboxed.` };
   }
-  return { mood: "protecting", title: "Protecting", text: `${who} Agents reach only what you granted.` };
+  return { mood: "protecting", title: "Protecting", text: `${who} Agents reach what you granted and what your rules allow.` };
 }
 
 /**

@@ -59,7 +59,7 @@
  *   settings: Record<string, string>, package: boolean }} CatalogEntry
  * @typedef {{ servers: Server[], catalog: CatalogEntry[], file: string }} Servers
  * @typedef {{ from: string, to: string | null, note: string | null, tools: string[] }} FoundUpdate
- * @typedef {{ tools: { name: string, left_out: string | null, change: string,
+ * @typedef {{ tools: { name: string, left_out: string | null, change: string, differs: string[],
  *   arguments: { name: string, roles: string, sure: string, reason: string }[] }[], gone: string[], changes: boolean }} Proposed
  *
  * @typedef {{ id: string, name: string, file: string, problem: string | null, entries: { name: string, way: string, past: boolean }[],

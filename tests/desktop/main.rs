@@ -23,3 +23,4 @@ mod stand;
 mod taking_back;
 mod tray;
 mod window;
+mod window_access;

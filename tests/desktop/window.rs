@@ -75,6 +75,8 @@ fn an_agent_is_paused_all_is_locked_down_and_noes_and_missed_questions_are_undon
     open(&screen, "Sessions");
     screen.press(WINDOW, "push button", "Pause Cursor with git");
     assert_eq!(stand.event(), "paused s2");
+    // A screen reader is told what was done.
+    says(&screen, "Paused: Pause Cursor with git");
     says(&screen, "everything this agent asks for here is denied until you resume it");
     screen.press(WINDOW, "push button", "Resume Cursor with git");
     assert_eq!(stand.event(), "resumed s2");

@@ -128,7 +128,7 @@
     install_server: () => "mcp-server-git 2026.1 is installed. Nothing of it was run.",
     look_for_update: () => ({ from: "2026.6.4", to: "2026.7.1", note: null, tools: ["fetch: what it is said to do changed"] }),
     take_update: () => "Version 2026.7.1 is started from now on.",
-    look_at_tools: () => ({ changes: true, gone: [], tools: [{ name: "git_status", left_out: null, change: "new", arguments: [{ name: "repo_path", roles: "read-path", sure: "known", reason: "its name ends in _path" }] }, { name: "git_run", left_out: "nothing tells what `command` is", change: "left out", arguments: [] }] }),
+    look_at_tools: () => ({ changes: true, gone: [], tools: [{ name: "git_status", left_out: null, change: "changed", differs: ["its server describes its arguments in other words now", "repo_path: read-path before, write-path now"], arguments: [{ name: "repo_path", roles: "read-path", sure: "known", reason: "its name ends in _path" }] }, { name: "git_run", left_out: "nothing tells what `command` is", change: "left out", differs: [], arguments: [] }] }),
     keep_tools: () => "Written.",
     activity: ({ wanted, skip, most }) => {
       const words = wanted.text.toLowerCase().split(/\s+/).filter(Boolean);

@@ -214,6 +214,18 @@ test("a server's processes say how they are, and one is restarted after a senten
   await browser.until(`made.calls.some(([name]) => name === "restart_server")`);
 });
 
+test("tools that changed show how, and mean something else only after a yes", async () => {
+  await browser.go("servers");
+  await press("look:git");
+  await press("look:git:yes");
+  await says("repo_path: read-path before, write-path now");
+  await press("keep:git");
+  await says("Calls of these tools of git are judged by this from now on.");
+  assert.deepEqual(await called("keep_tools"), []);
+  await press("keep:git:yes");
+  await browser.until(`made.calls.some(([name]) => name === "keep_tools")`);
+});
+
 test("a server is added as it was shown, and a secret is typed once and never comes back", async () => {
   await browser.go("servers");
   await browser.run(`document.querySelector('${key("add-other")}').click(); return true`);

@@ -70,11 +70,13 @@ test("a rule from a call names just it, comes before all others, and keeps what 
 });
 
 test("a rule is moved, removed and made to do something else, and the others stay as they are", () => {
-  const text = JSON.stringify({ schemaVersion: 1, rules: [{ name: "a", then: "deny" }, { name: "b", then: "allow", if: {} }, { name: "c" }] });
+  const text = JSON.stringify({ schemaVersion: 1, rules: [{ name: "a", then: "deny" }, { name: "b", description: "Allows work.", then: "allow", if: {} }, { name: "c" }] });
   assert.deepEqual(names(movedRule(text, "c", -1) ?? ""), ["a", "c", "b"]);
   assert.deepEqual(names(movedRule(text, "a", -1) ?? ""), ["a", "b", "c"]);
   assert.deepEqual(names(withoutRule(text, "b") ?? ""), ["a", "c"]);
-  assert.deepEqual(JSON.parse(ruleThat(text, "b", "deny") ?? "").rules[1], { name: "b", then: "deny", if: {} });
+  const denied = ruleThat(text, "b", "deny") ?? "";
+  assert.deepEqual(JSON.parse(denied).rules[1], { name: "b", description: "Denies what it covers (was: Allows work.)", then: "deny", if: {} });
+  assert.equal(JSON.parse(ruleThat(denied, "b", "escalate") ?? "").rules[1].description, "Asks about what it covers (was: Allows work.)");
   assert.deepEqual(rulesIn(text)?.map(({ name, then }) => [name, then]), [["a", "deny"], ["b", "allow"], ["c", "undefined"]]);
   assert.deepEqual([movedRule("[", "a", 1), rulesIn("[")], [null, null]);
 });

@@ -119,6 +119,7 @@ const proposal = (server, draft) => html`
     <h3>${draft.changes ? "What its tools would mean" : "Its tools mean what is written already."}</h3>
     <ul class="tool-list">${draft.tools.map((tool) => html`
       <li><code>${tool.name}</code> <span class="badge note">${tool.change}</span>
+        ${tool.differs.length > 0 ? html`<ul class="small asks">${tool.differs.map((one) => html`<li>${parts.foreign(one)}</li>`)}</ul>` : nothing}
         ${tool.left_out ? html`<div class="small asks">refused: ${tool.left_out}</div>` : nothing}
         ${tool.arguments.map((one) => html`<div class="small">${parts.foreign(one.name)}: <b>${one.roles || "no resource"}</b> <span class="quiet">(${one.sure}: ${parts.foreign(one.reason)})</span></div>`)}
       </li>`)}</ul>

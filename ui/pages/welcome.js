@@ -61,7 +61,7 @@ async function leave() {
 function what() {
   return html`
     <ul class="three">
-      <li>Agents start their servers through IronCurtain, each in a sandbox that shows it only what you granted.</li>
+      <li>Agents that you connect start their servers through IronCurtain. Each is sandboxed, or marked where it is not.</li>
       <li>What your rules do not settle is put to you as a question. No answer is a no.</li>
       <li>All that you granted is listed here, and you take it back with a press.</li>
     </ul>

@@ -104,6 +104,8 @@ struct ProposedTool {
     name: String,
     left_out: Option<String>,
     change: &'static str,
+    /// The differences from what is written, in words.
+    differs: Vec<String>,
     arguments: Vec<ProposedMeaning>,
 }
 
@@ -309,11 +311,19 @@ impl ProposedTools {
                 name: visible::line(&tool.listed.name),
                 left_out,
                 change: change_word(change),
+                differs: differences(change),
                 arguments: meanings.collect(),
             }
         });
         Self { tools: tools.collect(), gone: changes.gone.clone(), changes: !changes.is_empty() }
     }
+}
+
+/// The differences between a tool as it was looked at and as it is now.
+fn differences(change: &AnnotationChange) -> Vec<String> {
+    let AnnotationChange::Other { schema_changed, arguments } = change else { return Vec::new() };
+    let schema = schema_changed.then(|| "its server describes its arguments in other words now".to_owned());
+    schema.into_iter().chain(arguments.iter().map(|words| visible::line(words))).collect()
 }
 
 fn change_word(change: &AnnotationChange) -> &'static str {

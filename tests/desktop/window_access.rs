@@ -1,0 +1,71 @@
+//! The window of the real app as a screen reader has it: on every page each control has a role, a name and a place for the keys.
+
+use crate::app::{App, agent};
+use crate::screen::{Control, Screen, until};
+use crate::{tray, window};
+
+const WINDOW: &str = "^IronCurtain$";
+
+const PAGES: [&str; 8] =
+    ["Home", "Sessions", "What you granted", "Rules", "Servers", "Clients", "Activity", "Settings"];
+
+/// The roles of what a person can press, choose or fill in.
+const CONTROLS: [&str; 8] = [
+    "push button",
+    "toggle button",
+    "check box",
+    "combo box",
+    "entry",
+    "password text",
+    "spin button",
+    "link",
+];
+
+#[test]
+fn every_control_of_every_page_has_a_role_a_name_and_takes_the_keys() {
+    let screen = tray::with_panel();
+    let _app = App::start(&screen, &[]);
+    // Nobody has connected yet: the first steps come by themselves, and claim nothing.
+    window::says(&screen, "Nothing is protected until a client is connected.");
+    assert_named(&screen, "First steps");
+    screen.press(WINDOW, "push button", "Leave the first steps");
+    window::says(&screen, "Nothing is protected yet");
+    let _agent = agent(&screen);
+    window::says(&screen, "1 session connected.");
+    for page in PAGES {
+        if page != "Home" {
+            window::open(&screen, page);
+        }
+        let controls = assert_named(&screen, page);
+        let has = |role: &str, name: &str| controls.iter().any(|one| one.role == role && one.name == name);
+        match page {
+            "Home" => assert!(has("push button", "Lock down"), "{controls:?}"),
+            "Servers" => {
+                assert!(has("password text", "Secret") || !window::text(&screen).contains("Keep the secret"));
+            }
+            "Settings" => assert!(has("combo box", "Notifications"), "{controls:?}"),
+            _ => {}
+        }
+    }
+}
+
+/// The controls of the page that is open, each with a name and able to take the focus.
+#[track_caller]
+fn assert_named(screen: &Screen, page: &str) -> Vec<Control> {
+    let controls = until(page, || {
+        let all = screen.controls(WINDOW);
+        let drawn = all.iter().filter(|one| one.role == "heading").count() > 0;
+        drawn.then_some(all)
+    });
+    let controls: Vec<Control> =
+        controls.into_iter().filter(|one| CONTROLS.contains(&one.role.as_str())).collect();
+    assert!(controls.len() > PAGES.len(), "{page}: {controls:?}");
+    let nameless: Vec<&Control> = controls.iter().filter(|one| one.name.trim().is_empty()).collect();
+    assert!(nameless.is_empty(), "{page}: {nameless:?}");
+    let deaf: Vec<&Control> = controls
+        .iter()
+        .filter(|one| one.is("enabled") && one.is("visible") && !one.is("focusable"))
+        .collect();
+    assert!(deaf.is_empty(), "{page}: {deaf:?}");
+    controls
+}
