@@ -48,11 +48,7 @@ function element(id) {
   return found;
 }
 
-/** The page that the address names; at the very first, the first steps. */
-function chosen() {
-  if (location.hash === "" && state.snapshot?.first_run) return welcome;
-  return [...PAGES, welcome].find(({ id }) => `#${id}` === location.hash) ?? home;
-}
+const chosen = () => [...PAGES, welcome].find(({ id }) => `#${id}` === location.hash) ?? home;
 
 /** One question to the app at a time; a change in between asks once more. */
 async function refresh() {
@@ -65,6 +61,8 @@ async function refresh() {
       state.snapshot = await backend.snapshot();
       document.documentElement.dataset.theme = state.snapshot.appearance;
       state.failure = null;
+      // They stay when a client connects meanwhile, until the person leaves them.
+      if (location.hash === "" && state.snapshot.first_run) location.hash = "#welcome";
       if (chosen().follows) await load();
       redraw();
     } while (again);

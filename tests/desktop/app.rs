@@ -50,6 +50,7 @@ fn a_folder_is_picked_in_the_window_and_open_to_the_agent_until_it_is_taken_back
     std::fs::write(folder.join("plan.txt"), "ship on Tuesday").expect("the file");
     let _app = App::start(&screen, &[]);
     window::says(&screen, "Nothing is protected yet");
+    window::open(&screen, "Home");
     let mut agent = agent(&screen);
     window::says(&screen, "1 session connected.");
     window::open(&screen, "What you granted");

@@ -88,6 +88,7 @@ fn of_one_life(look: Duration, questions: usize) -> Vec<Figure> {
     settle(pid);
     let idle = wakeups(&family(pid), look);
     let mut agent = agent(&screen);
+    crate::window::open(&screen, "Home");
     crate::window::says(&screen, "1 session connected.");
     let work = busy(pid, &mut agent, look);
     screen.activate(&window);

@@ -82,7 +82,7 @@ function move() {
 
 function folder() {
   return html`
-    <p class="lead-in quiet">Every agent that you connect may work in it through the server filesystem, without asking. It is the first of your rules, and you change or remove it there. Without one you are asked about each folder.</p>
+    <p class="lead-in quiet">Every agent that you connect may work in it through the server filesystem, without asking. It becomes one of your rules, after those at the top that deny; you change or remove it there. Without one you are asked about each folder.</p>
     <div class="both start">
       ${pick("folder-read", "Pick a folder to read\u2026", false, "main")}
       ${pick("folder-write", "Pick a folder to read and write\u2026", true, "")}

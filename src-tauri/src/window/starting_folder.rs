@@ -1,5 +1,5 @@
-//! The folder that a person lets every agent work in from the start: a rule before all others, which the rules' page shows and
-//! takes away.
+//! The folder that a person lets every agent work in from the start: a rule before all that ask or allow, which the rules' page
+//! shows and takes away.
 //!
 //! - INVARIANT: the folder is what a picker of the system gave to this process. All of home, or what home is in, is refused.
 
@@ -59,8 +59,11 @@ fn open_folder(home: &Home, folder: &Path, write: bool) -> Result<String, Starti
     } else {
         ("reading", json!(["read-path"]))
     };
+    // Denials that stand before everything else stay there.
+    let denies = |rule: &&Value| rule.get("then").and_then(Value::as_str) == Some("deny");
+    let place = rules.iter().take_while(denies).count();
     rules.insert(
-        0,
+        place,
         json!({
             "name": RULE,
             "description": format!("Allows {verb} in your starting folder."),
@@ -104,5 +107,14 @@ mod tests {
         assert_eq!(all.len(), shipped + 1, "one takes the place of the other");
         let within = json!({ "roles": ["read-path", "write-path"], "within": code.canonicalize().unwrap() });
         assert_eq!(all[0]["if"]["paths"], within);
+        let denied = json!({ "rules": [
+            { "name": "never", "description": "d", "if": {}, "then": "deny", "reason": "r" },
+            { "name": "ask", "description": "d", "if": {}, "then": "escalate", "reason": "r" },
+        ] });
+        let before = rules_in_force(&home).unwrap().snapshot.policy_text().to_owned();
+        write_rules(&home, &denied.to_string(), &before).unwrap();
+        open_folder(&home, &notes, false).unwrap();
+        let names: Vec<Value> = rules().iter().map(|rule| rule["name"].clone()).collect();
+        assert_eq!(names, ["never", RULE, "ask"]);
     }
 }
