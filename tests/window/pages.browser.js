@@ -283,6 +283,7 @@ test("rules are moved, changed, removed and added by controls, and saved only af
   await press("add-rule");
   await browser.until(`document.querySelector('${key("draft-path")}') !== null`);
   await browser.run(`const path = document.querySelector('${key("draft-path")}'); path.value = "~/Documents"; path.dispatchEvent(new Event("input")); return true`);
+  await says("Asks about read_text_file of filesystem in ~/Documents.");
   assert.equal(await browser.run(`document.querySelector('${key("save-rules")}').disabled`), true);
   await press("dry-run");
   await browser.until(`!document.querySelector('${key("save-rules")}').disabled`);
