@@ -279,7 +279,9 @@ test("rules are moved, changed, removed and added by controls, and saved only af
   await press("later:deny-secrets");
   await says("Changed and not saved.");
   await browser.run(`const then = document.querySelector('${key("then:work")}'); then.value = "escalate"; then.dispatchEvent(new Event("change")); return true`);
+  await says("Asks about what it covers (was: Allows reading in the folder of this project.)");
   await press("remove:ask-before-writing");
+  await browser.until(`document.querySelector('${key("remove:ask-before-writing")}') === null`);
   await press("add-rule");
   await browser.until(`document.querySelector('${key("draft-path")}') !== null`);
   await browser.run(`const path = document.querySelector('${key("draft-path")}'); path.value = "~/Documents"; path.dispatchEvent(new Event("input")); return true`);
