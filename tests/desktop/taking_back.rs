@@ -133,6 +133,9 @@ impl Consent for Generous {
 
 /// Has the person grant these files for good, before the app starts.
 fn grant_always<'a>(screen: &Screen, home: &Home, files: impl Iterator<Item = &'a PathBuf>) {
+    home.prepare().expect("the folders");
+    let settings = r#"{ "questionsPerMinute": 100 }"#;
+    std::fs::write(home.config.join("config.json"), settings).expect("the settings");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let programs = beside("ironcurtain-shim").parent().expect("a folder").to_path_buf();
     let allow_root = screen.read("id", &["-u"]) == "0";
