@@ -20,6 +20,7 @@ mod pictures;
 mod races;
 mod screen;
 mod stand;
+mod taking_back;
 mod tray;
 mod window;
 mod window_access;

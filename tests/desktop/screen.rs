@@ -210,6 +210,13 @@ impl Screen {
         self.xdotool(&["mousemove", &x, &y, "click", "1"]);
     }
 
+    /// Presses a control with the pointer, and lets go after these seconds.
+    pub(crate) fn hold(&self, control: &Control, seconds: &str) {
+        let [x, y, width, height] = control.place;
+        let (x, y) = ((x + width / 2).to_string(), (y + height / 2).to_string());
+        self.xdotool(&["mousemove", &x, &y, "mousedown", "1", "sleep", seconds, "mouseup", "1"]);
+    }
+
     /// The window whose title matches, once it can be seen.
     pub(crate) fn window(&self, title: &str) -> String {
         until(&format!("the window {title}"), || {
