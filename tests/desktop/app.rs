@@ -116,6 +116,33 @@ fn a_second_start_brings_the_window_of_the_first_and_ends() {
 }
 
 #[test]
+fn the_bus_of_the_session_starts_it_by_the_file_of_the_package() {
+    const SERVICE: &str = include_str!("../../src-tauri/linux/ironcurtain.dbus");
+    let screen = tray::with_panel();
+    let packaged = "/usr/bin/ironcurtain-desktop --background";
+    assert!(SERVICE.contains(packaged));
+    let root = if screen.read("id", &["-u"]) == "0" { " --allow-root" } else { "" };
+    let ours = format!("{} --background{root}", app_program().display());
+    let services = screen.home().join(".local/share/dbus-1/services");
+    std::fs::create_dir_all(&services).expect("the folder");
+    let service = services.join("io.github.ironcurtain-desktop.service");
+    std::fs::write(service, SERVICE.replace(packaged, &ours)).expect("the service");
+    // As a desktop session does when it begins.
+    screen.read("dbus-update-activation-environment", &["--all"]);
+    let bus =
+        ["call", "--session", "--dest", "org.freedesktop.DBus", "--object-path", "/org/freedesktop/DBus"];
+    screen.read("gdbus", &[&bus[..], &["--method", "org.freedesktop.DBus.ReloadConfig"]].concat());
+
+    screen.read("gapplication", &["launch", "io.github.ironcurtain-desktop"]);
+    window::says(&screen, "Nothing is protected yet");
+    // It is a child of the bus.
+    let stop = screen.read(beside("ironcurtain").to_str().expect("a plain path"), &["stop"]);
+    let socket = screen.home().join("ironcurtain/run/socket");
+    until("the end of the app", || (!socket.exists()).then_some(()));
+    assert!(!stop.is_empty());
+}
+
+#[test]
 fn a_start_beside_one_that_runs_in_a_terminal_says_so_and_ends() {
     let screen = Screen::start();
     let mut terminal = screen.command(beside("ironcurtain"));

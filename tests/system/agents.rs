@@ -244,11 +244,13 @@ fn works_behind_the_shield(test: &str, agent: &'static Agent) {
         return run_inside_by(test, &["--net"], &["sh", "-ec", ALONE, own.to_str().unwrap()]);
     }
     let desk = Desk::new(agent);
+    let person = &desk.world.person;
+    // Some tell the folder that they work in, which is a question of its own.
+    person.looks_at_calls_alone();
     desk.clients(&["connect", agent.id, "--server", "filesystem", "--yes"]);
     let listed = desk.agent(agent.list);
     assert!(listed.contains("filesystem") && listed.contains(agent.works), "{listed}");
 
-    let person = &desk.world.person;
     person.will(Next::Allow(Reach::Paths, Lifetime::Once));
     let told = desk.prompt();
     assert!(told.contains(CONTENT), "{told}");

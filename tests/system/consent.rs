@@ -5,6 +5,7 @@ use ironcurtain_daemon::consent::{
 };
 use std::collections::VecDeque;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The path of each line of a question, the first where it has two.
 pub fn paths(question: &Question) -> Vec<&str> {
@@ -44,9 +45,15 @@ pub struct Person {
     ignored: Mutex<Vec<Slot>>,
     withdrawn: Mutex<Vec<Withdrawn>>,
     told: Mutex<Vec<String>>,
+    calls_alone: AtomicBool,
 }
 
 impl Person {
+    /// Denies from now on what is not about a call, such as the folder that an agent works in; it counts for nothing.
+    pub fn looks_at_calls_alone(&self) {
+        self.calls_alone.store(true, Ordering::Relaxed);
+    }
+
     pub fn will(&self, next: Next) {
         self.next.lock().unwrap().push_back(next);
     }
@@ -83,6 +90,9 @@ impl Person {
 
 impl Consent for Person {
     fn ask(&self, question: Question, slot: Slot) {
+        if self.calls_alone.load(Ordering::Relaxed) && question.tool.is_none() {
+            return slot.answer(Answer::Deny { note: None, reach: DenialReach::Call });
+        }
         let mut next = self.next.lock().unwrap().pop_front().unwrap_or(Next::Deny);
         while let Next::After(first, then) = next {
             first(&question);

@@ -18,7 +18,7 @@ fn left_behind() -> (Machine, Client, [PathBuf; 2]) {
     let call = client.begin_call("change", json!({ "path": report }));
     machine.wait_until_said("Your answer: ");
     // The folder, for this session.
-    machine.types("6");
+    machine.types("5");
     client.outcome(call).ok();
     let folder = report.parent().unwrap();
     let script = "(while ! [ -e go ]; do sleep 0.01; done; mkdir deep; \

@@ -302,6 +302,7 @@ fn the_command_takes_a_grant_back_and_says_so_when_it_is_gone() {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
     machine.start();
+    hostile::answers_before_on(&machine);
     let mut client = machine.connect();
     let call = client.begin_call("open", json!({ "path": secret }));
     machine.wait_until_said("Your answer: ");

@@ -2,6 +2,7 @@
 //! `scribble` and `clutch` do the same with an argument that the policy takes for plain text, and are free.
 
 use crate::client::{Client, Outcome};
+use crate::machine::Machine;
 use crate::place::Prepared;
 use crate::world::{World, programs};
 use serde_json::{Map, Value, json};
@@ -52,6 +53,13 @@ pub fn answers_before(world: &World) {
     crate::world::eventually("the first session is over", std::time::Duration::from_secs(10), || {
         world.sessions().is_empty()
     });
+}
+
+/// The same on a machine.
+pub fn answers_before_on(machine: &Machine) {
+    let mut client = machine.connect();
+    client.plain("heard").ok();
+    client.hang_up();
 }
 
 /// A world whose server asks for its roots once and takes no notice of changes.

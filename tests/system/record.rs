@@ -73,7 +73,11 @@ fn the_person_sees_what_the_record_leaves_out_and_the_record_proves_it() {
         client.write(&script, content).refused("the user denied this call");
     }
     let previews: Vec<_> = world.person.asked().into_iter().filter_map(|q| q.preview).collect();
-    assert_eq!(previews, [marked, &long].map(|content| Preview::Content(content.to_owned())));
+    let instead_of_old = |content: &str| {
+        let lines: String = content.lines().map(|line| format!("+{line}\n")).collect();
+        Preview::Diff(format!("-old\n… no line end\n{lines}… no line end"))
+    };
+    assert_eq!(previews, [marked, &long].map(instead_of_old));
     let contents: Vec<String> = world
         .log()
         .lines()
@@ -173,6 +177,7 @@ fn a_record_whose_end_was_cut_off_between_two_entries_is_not_whole() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("heard").ok();
+    assert!(world.audit().intact);
     let log = world.home.audit().join("audit.jsonl");
     let written = std::fs::read_to_string(&log).unwrap();
     let kept: Vec<&str> = written.lines().collect();

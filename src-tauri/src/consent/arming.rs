@@ -158,7 +158,8 @@ impl Arming {
                 self.down = self.down.filter(|(by, _)| *by != By::Key);
             }
             Event::Press => self.press(now),
-            Event::Down(By::Key) if matches!(self.down, Some((By::Key, _))) => {}
+            // A key that repeats itself: its press goes on, and any other would have to wait.
+            Event::Down(By::Key) if matches!(self.down, Some((By::Key, _))) => self.disturbed = now,
             Event::Down(by) => {
                 let repeats = by == By::Key && std::mem::replace(&mut self.key_held, true);
                 let counts = self.down.is_none() && !repeats && self.armed(by, now);

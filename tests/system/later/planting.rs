@@ -111,7 +111,7 @@ fn what_was_planted_when_everything_is_killed_is_looked_at_by_the_next_start() {
     let call = client.begin_call("change", json!({ "path": plan }));
     machine.wait_until_said("Your answer: ");
     // The folder, for this session.
-    machine.types("6");
+    machine.types("5");
     client.outcome(call).ok();
     let work = plan.parent().unwrap();
     client.run(work, "git init -q repo").ok();

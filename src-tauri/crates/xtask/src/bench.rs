@@ -90,8 +90,8 @@ times the mix, which what else runs on the machine has disturbed least.
 
 The bare relay is a process that copies from pipe to pipe and reads nothing of it: the least that anything between a client
 and its server costs here. Where calls come as fast as they can, the client, the server and what stands between them share
-the processors, and the rate is what the work of all of them together leaves: on two cores the relay, too, is below the
-server alone, and judging, recording and the sandbox are work that it does not do.
+the processors, and the rate is what the work of all of them together leaves; judging, recording and the sandbox are work
+that the relay does not do.
 
 ";
 

@@ -123,6 +123,21 @@ fn a_finger_that_jumps_there_allows_with_its_second_touch_after_the_rest() {
 }
 
 #[test]
+fn a_screen_readers_press_waits_for_a_rest_after_a_key_that_repeats_itself() {
+    let held = [
+        READ,
+        (20, Event::Focused(true)),
+        (900, Event::Keyed(true)),
+        (1800, Event::Down(By::Key)),
+        (2500, Event::Down(By::Key)),
+        (2700, Event::Action),
+    ];
+    assert!(!run(false, &held));
+    let rested = [held[0], held[1], held[2], held[3], held[4], (3300, Event::Action)];
+    assert!(run(false, &rested));
+}
+
+#[test]
 fn the_stages_lead_from_opening_to_the_yes() {
     let start = Instant::now();
     let at = |ms: u32| start + MS * ms;

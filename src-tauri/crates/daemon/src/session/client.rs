@@ -353,17 +353,22 @@ impl Session {
 
     /// Runs what waits for a request, so that cancelling the request ends it.
     pub(super) fn track(&self, ticket: &Ticket, wait: impl Future<Output = ()> + Send + 'static) {
-        self.in_flight.update(ticket, |request| request.task = Some(tokio::spawn(wait).abort_handle()));
+        let _ =
+            self.in_flight.update(ticket, |request| request.task = Some(tokio::spawn(wait).abort_handle()));
     }
 
     /// Notes that a request calls a tool.
     pub(super) fn calls(&self, ticket: &Ticket, tool: &str) {
-        self.in_flight.update(ticket, |request| request.tool = Some(tool.to_owned()));
+        let _ = self.in_flight.update(ticket, |request| request.tool = Some(tool.to_owned()));
     }
 
     /// Notes which request at the server stands for this one.
     pub(super) fn forwarded(&self, ticket: &Ticket, at_server: AtServer) {
-        self.in_flight.update(ticket, |request| request.at_server = Some(at_server));
+        let place = at_server.clone();
+        if !self.in_flight.update(ticket, |request| request.at_server = Some(place)) {
+            // Taken back while it was sent. One that was answered meanwhile is over, and nobody is told.
+            at_server.cancel(None);
+        }
     }
 
     /// The client takes a request back: its question is closed, and the server is told if it has the request.

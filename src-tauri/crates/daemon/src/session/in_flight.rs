@@ -56,11 +56,14 @@ impl Requests {
         Some(Ticket { id: id.clone(), number })
     }
 
-    /// Changes what is known of a request, if it is still under way.
-    pub(super) fn update(&self, ticket: &Ticket, change: impl FnOnce(&mut InFlight)) {
+    /// Changes what is known of a request, if it is still under way. Returns `false` if it is not.
+    pub(super) fn update(&self, ticket: &Ticket, change: impl FnOnce(&mut InFlight)) -> bool {
         match self.table().open.get_mut(&ticket.id) {
-            Some((number, request)) if *number == ticket.number => change(request),
-            Some(_) | None => {}
+            Some((number, request)) if *number == ticket.number => {
+                change(request);
+                true
+            }
+            Some(_) | None => false,
         }
     }
 
@@ -118,13 +121,13 @@ mod tests {
         let (requests, id) = (Requests::default(), Id::from(7));
         let old = requests.enter(&id).unwrap();
         assert_eq!(requests.enter(&id), None);
-        requests.update(&old, |request| request.tool = Some("old".to_owned()));
+        assert!(requests.update(&old, |request| request.tool = Some("old".to_owned())));
         assert_eq!(requests.take_back(&id).unwrap().tool.as_deref(), Some("old"));
 
         let new = requests.enter(&id).unwrap();
-        requests.update(&old, |request| request.tool = Some("old".to_owned()));
+        assert!(!requests.update(&old, |request| request.tool = Some("old".to_owned())));
         assert!(!requests.finish(&old));
-        requests.update(&new, |request| assert_eq!(request.tool, None));
+        assert!(requests.update(&new, |request| assert_eq!(request.tool, None)));
         assert!(requests.finish(&new));
         assert!(!requests.finish(&new));
         assert!(requests.enter(&id).is_some());

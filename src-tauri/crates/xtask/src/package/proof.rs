@@ -11,10 +11,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Files that a package has beside the programs.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     "/usr/lib/systemd/user/ironcurtain.service",
     "/usr/share/applications/io.github.ironcurtain-desktop.desktop",
     "/usr/share/bash-completion/completions/ironcurtain",
+    "/usr/share/dbus-1/services/io.github.ironcurtain-desktop.service",
     "/usr/share/doc/ironcurtain/changelog.gz",
     "/usr/share/doc/ironcurtain/copyright",
     "/usr/share/doc/ironcurtain/ironcurtain.cdx.json",

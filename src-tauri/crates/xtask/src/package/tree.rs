@@ -17,9 +17,10 @@ pub(super) const PROGRAMS: [&str; 6] = [
 ];
 
 /// Files of the checkout, with their places.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     ("src-tauri/linux/ironcurtain.desktop", "usr/share/applications/io.github.ironcurtain-desktop.desktop"),
     ("src-tauri/linux/ironcurtain.service", "usr/lib/systemd/user/ironcurtain.service"),
+    ("src-tauri/linux/ironcurtain.dbus", "usr/share/dbus-1/services/io.github.ironcurtain-desktop.service"),
     ("src-tauri/linux/ironcurtain-sandbox.apparmor", "usr/share/ironcurtain/ironcurtain-sandbox.apparmor"),
     ("icons/32x32.png", "usr/share/icons/hicolor/32x32/apps/io.github.ironcurtain-desktop.png"),
     ("icons/128x128.png", "usr/share/icons/hicolor/128x128/apps/io.github.ironcurtain-desktop.png"),

@@ -112,9 +112,11 @@ impl ModernServer {
         let (modern, conversation) = (self.clone(), connection.clone());
         let then = move |answer, held| modern.answered(&conversation, number, call, answer, held);
         let id = connection.send_request(&method, Some(params), held, Box::new(then));
-        // It may be answered already.
-        if let Some(at) = self.state().calls.sent.get_mut(&number) {
-            *at = id;
+        match (self.state().calls.sent.get_mut(&number), id) {
+            (Some(at), id) => *at = id,
+            // Taken back while it was sent, or answered already, of which nobody is told.
+            (None, Some(id)) => connection.withdraw(id, None),
+            (None, None) => {}
         }
     }
 
