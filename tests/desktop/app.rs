@@ -123,7 +123,7 @@ fn the_bus_of_the_session_starts_it_by_the_file_of_the_package() {
     assert!(SERVICE.contains(packaged));
     let root = if screen.read("id", &["-u"]) == "0" { " --allow-root" } else { "" };
     let ours = format!("{} --background{root}", app_program().display());
-    let services = screen.home().join(".local/share/dbus-1/services");
+    let services = screen.home().join("run/dbus-1/services");
     std::fs::create_dir_all(&services).expect("the folder");
     let service = services.join("io.github.ironcurtain-desktop.service");
     std::fs::write(service, SERVICE.replace(packaged, &ours)).expect("the service");
