@@ -58,11 +58,12 @@ async function refresh() {
   try {
     do {
       again = false;
+      const isFirst = state.snapshot === null;
       state.snapshot = await backend.snapshot();
       document.documentElement.dataset.theme = state.snapshot.appearance;
       state.failure = null;
-      // They stay when a client connects meanwhile, until the person leaves them.
-      if (location.hash === "" && state.snapshot.first_run) location.hash = "#welcome";
+      // With the window alone: no page goes away under a person, and they stay until the person leaves them.
+      if (isFirst && location.hash === "" && state.snapshot.first_run) location.hash = "#welcome";
       if (chosen().follows) await load();
       redraw();
     } while (again);

@@ -18,6 +18,8 @@ fn the_menu_shows_the_state_and_follows_it() {
             [1, "Protecting 2 sessions", false],
             [1, "---", true],
             [1, "No questions", false],
+            [1, "Unanswered (1)", true],
+            [2, "Claude Code: write /home/ada/Documents/tax/2026/summary.md (+3 -1 lines)", true],
             [1, "Sessions (2)", true],
             [2, "End Claude Code \u{2192} filesystem", true],
             [2, "End Cursor \u{2192} git", true],

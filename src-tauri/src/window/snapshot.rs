@@ -67,7 +67,9 @@ pub(super) async fn snapshot(state: State<'_, AppState>) -> Result<Snapshot, Com
     let clients = state.backend.trusted().map(|trusted| trusted.daemon.known_clients()).unwrap_or_default();
     let shim = state.backend.trusted().map(|trusted| trusted.programs.join("ironcurtain-shim"));
     let preferences = state.backend.trusted().map(|trusted| Preferences::load(&trusted.home));
-    let first_run = clients.is_empty() && preferences.is_some_and(|chosen| !chosen.welcomed);
+    let recent = recent(&state).await?;
+    let is_new = clients.is_empty() && recent.is_empty();
+    let first_run = is_new && preferences.is_some_and(|chosen| !chosen.welcomed);
     Ok(Snapshot {
         status,
         sessions,
@@ -76,7 +78,7 @@ pub(super) async fn snapshot(state: State<'_, AppState>) -> Result<Snapshot, Com
         waiting,
         questions,
         clients: clients.into_iter().map(ClientRow::from).collect(),
-        recent: recent(&state).await?,
+        recent,
         home: state.home.clone(),
         shim: shim.unwrap_or_else(|| "ironcurtain-shim".into()),
         appearance: preferences.unwrap_or_default().appearance,
