@@ -28,8 +28,9 @@ const PROVED: Duration = Duration::from_millis(100);
 /// The number of times that it is taken back, unless the environment says otherwise.
 const ROUNDS: usize = 50;
 
-/// The most rounds with one trusted process, which asks a person at most a thousand times a minute.
-const ROUNDS_TOGETHER: usize = 500;
+/// The most rounds with one trusted process, which asks a person at most a thousand times a minute: for the file, and again for
+/// calls that were under way when it was taken back.
+const ROUNDS_TOGETHER: usize = 100;
 
 /// The number of rounds, by `IRONCURTAIN_REVOCATIONS`.
 fn rounds() -> usize {
