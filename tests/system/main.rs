@@ -32,6 +32,7 @@ mod limits;
 mod looking;
 mod machine;
 mod many;
+mod memory;
 mod metrics;
 mod modern;
 mod network;

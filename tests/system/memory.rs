@@ -1,0 +1,55 @@
+//! The memory of a trusted process, in which grants come and go.
+
+use crate::consent::Next;
+use crate::hostile;
+use ironcurtain_daemon::consent::{Lifetime, Reach};
+use std::io::Write;
+use std::process::Command;
+
+/// The number of times that a grant is given and taken back, by `IRONCURTAIN_CHURN`.
+fn churn() -> u64 {
+    std::env::var("IRONCURTAIN_CHURN").map_or(150, |n| n.parse().unwrap())
+}
+
+/// The memory that a grant which came and went may leave behind, with what is only kept for use again. The tables of grants are
+/// counted beside the code.
+const LEFT_BY_EACH: u64 = 2048;
+
+/// Set in a process that has nothing else in its memory.
+const ALONE: &str = "IRONCURTAIN_CHURN_ALONE";
+
+#[test]
+fn grants_that_come_and_go_leave_nothing_in_memory() {
+    if std::env::var_os(ALONE).is_none() {
+        let this = ["--exact", "memory::grants_that_come_and_go_leave_nothing_in_memory", "--nocapture"];
+        let alone =
+            Command::new(std::env::current_exe().unwrap()).args(this).env(ALONE, "1").status().unwrap();
+        assert!(alone.success(), "{alone}");
+        return;
+    }
+    let world = hostile::world();
+    hostile::answers_before(&world);
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("hostile");
+    let mut rounds = |count: u64| {
+        for _ in 0..count {
+            world.person.will(Next::Allow(Reach::Paths, Lifetime::Always));
+            client.open(&secret).ok();
+            world.revoke_only_grant();
+            world.person.asked();
+        }
+        own_bytes()
+    };
+    // What is kept for use again is taken in the first of them.
+    let taken: Vec<u64> = (0..3).map(|_| rounds(churn())).collect();
+    // It is for whoever reads the figures.
+    let _ = writeln!(std::io::stderr(), "each time {} grants came and went: {taken:?} bytes", churn());
+    assert!(taken[2] < taken[1] + churn() * LEFT_BY_EACH, "{taken:?}");
+}
+
+/// The memory of this process that is its own.
+fn own_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let resident = status.lines().find_map(|l| l.strip_prefix("RssAnon:")).unwrap();
+    resident.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
+}
