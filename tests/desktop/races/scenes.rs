@@ -84,24 +84,19 @@ impl Scene {
         let allows = events.iter().filter(|event| event.contains(" allow ")).count();
         let accident = allows > usize::from(self == Self::AfterAnAnswer);
         drop(others);
-        let mut attempts = Vec::new();
-        if meant && !accident {
+        let meant = (meant && !accident).then(|| {
             let left = if self == Self::AfterAnAnswer || self == Self::TwoInARow { "q2" } else { "q1" };
-            let replaced = events.iter().any(|event| event.starts_with(left));
-            if replaced {
+            if events.iter().any(|event| event.starts_with(left)) {
                 drop(stand);
                 stand = Stand::start(&desk.screen, &["dialog"]);
                 stand.order("ask write q1 60000");
                 desk.look(DIALOG);
+                return self.mean(desk, spots.first, &stand);
             }
-            let second = left == "q2" && !replaced;
-            let spot = if second { spots.second } else { spots.first };
-            // A person whose machine was late reads what Allow says, and does it once more.
-            while attempts.len() < 2 && !attempts.iter().any(Result::is_ok) {
-                attempts.push(self.mean(desk, spot, &stand));
-            }
-        }
-        Try { name, accident, attempts }
+            let spot = if left == "q2" { spots.second } else { spots.first };
+            self.mean(desk, spot, &stand)
+        });
+        Try { name, accident, meant }
     }
 
     /// Does what nobody means. Returns other windows that are still there.
@@ -217,11 +212,11 @@ impl Scene {
         if by_key {
             desk.focus(DIALOG);
             let press = if desk.holds { HeldAllow(780) } else { Key("alt+a") };
-            desk.act(&[Key("Tab"), Wait(950), press]);
+            desk.act(&[Key("Tab"), Wait(1150), press]);
         } else {
             let ((away_x, away_y), (x, y)) = (spot.beside, spot.allow);
             let press = if desk.holds { vec![Down, Wait(760), Up] } else { vec![Click] };
-            let acts = [vec![Move(away_x, away_y), Wait(1150), Move(x, y), Wait(330)], press].concat();
+            let acts = [vec![Move(away_x, away_y), Wait(1300), Move(x, y), Wait(330)], press].concat();
             desk.act(&acts);
         }
         match stand.event_within(Duration::from_secs(2)) {
