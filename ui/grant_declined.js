@@ -1,9 +1,9 @@
 // Projects that the person said no to when they were proposed: each no is listed, and taken back.
 
-import { actButton } from "./acts.js";
 import * as backend from "./backend.js";
 import { nothing, html, repeat } from "./html.js";
 import * as parts from "./parts.js";
+import { askMeAgain } from "./stops.js";
 
 /** @typedef {import("./types.js").Grant} Grant */
 
@@ -20,16 +20,8 @@ const row = (no) =>
       <div>${parts.path(no.path)}</div>
       <div>${parts.client(no.client)} is not given it through ${parts.foreign(no.server)}, and you are not asked about the whole of it again.</div>
       ${parts.facts(html`you said no ${parts.time(no.created_ms)}`)}`,
-    actButton({
-      key: `undecline:${no.id}`,
-      ready: "Ask me again",
-      label: `Ask me again about ${no.path}`,
-      going: "Taking the no back\u2026",
-      done: "You are asked again",
-      failed: "The no was not taken back",
-      act: async () => {
-        const [told] = await backend.takeBack([no.id]);
-        if (!told || told.problem !== null) throw new Error(told?.problem ?? "nothing proves it");
-      },
+    askMeAgain(`undecline:${no.id}`, no.path, async () => {
+      const [told] = await backend.takeBack([no.id]);
+      if (!told || told.problem !== null) throw new Error(told?.problem ?? "nothing proves it");
     }),
   );

@@ -134,13 +134,22 @@ export const denials = (denied) =>
 const denialRow = (one) =>
   parts.row(
     html`<div>${parts.foreign(one.what)}</div>${parts.facts(html`you said no ${parts.time(one.time_ms)}`, one.note ? html`\u201c${parts.foreign(one.note)}\u201d` : nothing)}`,
-    actButton({
-      key: `undeny:${one.id}`,
-      ready: "Ask me again",
-      label: `Ask me again about ${one.what}`,
-      going: "Taking the no back\u2026",
-      done: "You are asked again",
-      failed: "The no was not taken back",
-      act: () => backend.forgetQuestion(one.id),
-    }),
+    askMeAgain(`undeny:${one.id}`, one.what, () => backend.forgetQuestion(one.id)),
   );
+
+/**
+ * The button that takes a no back.
+ * @param {string} key
+ * @param {string} what
+ * @param {() => Promise<void>} act
+ */
+export const askMeAgain = (key, what, act) =>
+  actButton({
+    key,
+    ready: "Ask me again",
+    label: `Ask me again about ${what}`,
+    going: "Taking the no back\u2026",
+    done: "You are asked again",
+    failed: "The no was not taken back",
+    act,
+  });

@@ -3,7 +3,7 @@
 use crate::client::{BOUND, Client};
 use crate::consent::Next;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::{Answer, DenialReach, Lifetime, Reach, Withdrawn};
+use ironcurtain_daemon::consent::{Answer, DenialReach, Lifetime, Question, Reach, Withdrawn};
 use ironcurtain_protocol::{QuestionState, Reply, Request};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -117,6 +117,14 @@ fn missed(world: &World, client: &mut Client, path: &Path) {
     assert_eq!(missed[0].lines, [format!("read {}", path.display())]);
 }
 
+/// Nobody answers a call in time, and then the person allows it: the question that they are shown.
+fn allowed_late(world: &World, client: &mut Client, path: &Path) -> Question {
+    missed(world, client, path);
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    assert!(world.ask_again());
+    world.person.asked().remove(0)
+}
+
 fn state(world: &World) -> Vec<QuestionState> {
     world.questions().missed.iter().map(|one| one.state).collect()
 }
@@ -126,12 +134,9 @@ fn a_late_yes_serves_the_identical_retry_once_and_nothing_else() {
     let world = hasty();
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
-    missed(&world, &mut client, &report);
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
-    assert!(world.ask_again());
-    let shown = world.person.asked();
-    assert!(shown[0].also[0].starts_with("Nobody answered in time"), "{shown:?}");
-    assert_eq!((shown[0].offers.len(), shown[0].offers[0].lifetimes.as_slice()), (1, &[Lifetime::Once][..]));
+    let shown = allowed_late(&world, &mut client, &report);
+    assert!(shown.also[0].starts_with("Nobody answered in time"), "{shown:?}");
+    assert_eq!((shown.offers.len(), shown.offers[0].lifetimes.as_slice()), (1, &[Lifetime::Once][..]));
     assert_eq!(state(&world), [QuestionState::AllowedLate]);
     // Whatever differs is asked about.
     let asks = |client: &mut Client, arguments: Value| {
@@ -170,10 +175,7 @@ fn a_late_yes_is_for_what_stood_there_and_ends_with_its_session() {
     ];
     let mut client = world.connect("filesystem");
     for change in changes {
-        missed(&world, &mut client, &report);
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
-        assert!(world.ask_again());
-        world.person.asked();
+        allowed_late(&world, &mut client, &report);
         change();
         client.read(&report).refused("the user denied this call");
         assert_eq!(world.person.asked().len(), 1, "it is asked about as something new");
@@ -182,10 +184,7 @@ fn a_late_yes_is_for_what_stood_there_and_ends_with_its_session() {
     }
     std::fs::remove_file(&report).unwrap();
     std::fs::write(&report, "the report").unwrap();
-    missed(&world, &mut client, &report);
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
-    assert!(world.ask_again());
-    world.person.asked();
+    allowed_late(&world, &mut client, &report);
     client.hang_up();
     eventually("its session ends", BOUND, || world.sessions().is_empty());
     assert_eq!(world.questions().missed, []);
@@ -218,10 +217,7 @@ fn a_late_yes_serves_one_of_two_retries_at_once_and_not_the_same_call_as_a_task(
     let world = hasty();
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
-    missed(&world, &mut client, &report);
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
-    assert!(world.ask_again());
-    world.person.asked();
+    allowed_late(&world, &mut client, &report);
     // What it is asked to be beside its arguments makes it another call.
     let arguments = json!({ "path": report });
     let task = json!({ "name": "read_text_file", "arguments": arguments, "task": { "ttl": 60_000 } });
@@ -243,20 +239,14 @@ fn a_late_yes_does_not_outlive_a_pause_or_a_no_for_the_session() {
     let world = hasty();
     let (report, other) = (world.file("docs/report.txt", "the report"), world.file("docs/other.txt", "more"));
     let mut client = world.connect("filesystem");
-    let allowed_late = |client: &mut Client| {
-        missed(&world, client, &report);
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
-        assert!(world.ask_again());
-        world.person.asked();
-    };
-    allowed_late(&mut client);
+    allowed_late(&world, &mut client, &report);
     let session = world.sessions()[0].id.clone();
     assert_eq!(world.request(Request::Pause { session: session.clone() }), Reply::Done);
     client.read(&report).refused("the user paused this agent");
     assert_eq!(world.request(Request::Resume { session }), Reply::Done);
     client.read(&report).refused("the user denied this call");
     assert_eq!((world.person.asked().len(), state(&world)), (1, vec![]));
-    allowed_late(&mut client);
+    allowed_late(&world, &mut client, &report);
     world.person.will(Next::DenyMore(DenialReach::Session, None));
     client.read(&other).refused("the user denied this call");
     client.read(&report).refused("the user denied this for the rest of the session");

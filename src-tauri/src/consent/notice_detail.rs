@@ -7,7 +7,7 @@ pub(crate) enum NoticeDetail {
     /// Who asks, and for what kind of thing.
     #[default]
     Full,
-    /// That something waits, and nothing of it.
+    /// The fact that something waits, and nothing of it.
     Plain,
     /// Nothing is shown.
     Off,

@@ -54,17 +54,17 @@ pub enum DocumentError {
 
 /// A file's tree.
 pub(crate) enum Document {
-    Json(jsonc::Document),
-    Toml(toml::Document),
-    Yaml(yaml::Document),
+    Json(jsonc::JsoncDocument),
+    Toml(toml::TomlDocument),
+    Yaml(yaml::YamlDocument),
 }
 
 impl Document {
     pub(crate) fn parse(format: Format, text: &str) -> Result<Self, DocumentError> {
         Ok(match format {
-            Format::Json => Self::Json(jsonc::Document::parse(text)?),
-            Format::Toml => Self::Toml(toml::Document::parse(text)?),
-            Format::Yaml => Self::Yaml(yaml::Document::parse(text)?),
+            Format::Json => Self::Json(jsonc::JsoncDocument::parse(text)?),
+            Format::Toml => Self::Toml(toml::TomlDocument::parse(text)?),
+            Format::Yaml => Self::Yaml(yaml::YamlDocument::parse(text)?),
         })
     }
 

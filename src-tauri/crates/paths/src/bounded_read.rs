@@ -35,7 +35,7 @@ pub fn open_unlinked(path: &Path) -> io::Result<File> {
 pub fn open_without_links(path: &Path) -> io::Result<File> {
     use rustix::fs::{CWD, ResolveFlags, openat2};
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    regular(File::from(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?))
+    only_a_file(File::from(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?))
 }
 
 /// Elsewhere no call of the kernel's says so.
@@ -92,11 +92,11 @@ pub fn open_own(path: &Path) -> io::Result<File> {
 
 fn open_with(path: &Path, more: OFlags) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | more;
-    regular(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+    only_a_file(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
 /// The file that was opened, if it is a regular one.
-fn regular(file: File) -> io::Result<File> {
+fn only_a_file(file: File) -> io::Result<File> {
     let kind = match FileType::from_raw_mode(fstat(&file)?.st_mode) {
         FileType::RegularFile => return Ok(file),
         FileType::Directory => "a folder",

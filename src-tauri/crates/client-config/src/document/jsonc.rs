@@ -5,11 +5,11 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
 use serde_json::Value;
 
-pub(crate) struct Document {
+pub(crate) struct JsoncDocument {
     root: CstRootNode,
 }
 
-impl Document {
+impl JsoncDocument {
     pub(crate) fn parse(text: &str) -> Result<Self, DocumentError> {
         // A byte-order mark is kept as part of the text by nobody's parser.
         let root = CstRootNode::parse(text, &options()).map_err(|problem| DocumentError::Syntax {

@@ -4,11 +4,11 @@ use super::{DocumentError, line_of};
 use serde_json::{Map, Value, json};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
 
-pub(crate) struct Document {
+pub(crate) struct TomlDocument {
     tree: DocumentMut,
 }
 
-impl Document {
+impl TomlDocument {
     pub(crate) fn parse(text: &str) -> Result<Self, DocumentError> {
         let tree = text.parse::<DocumentMut>().map_err(|problem| DocumentError::Syntax {
             line: line_of(text, problem.span().map_or(0, |span| span.start)),

@@ -5,11 +5,11 @@ use serde_json::{Map, Value, json};
 use std::str::FromStr;
 use yaml_edit::{MappingBuilder, ScalarType, ScalarValue, SequenceBuilder, YamlError, YamlFile, YamlValue};
 
-pub(crate) struct Document {
+pub(crate) struct YamlDocument {
     file: YamlFile,
 }
 
-impl Document {
+impl YamlDocument {
     pub(crate) fn parse(text: &str) -> Result<Self, DocumentError> {
         let syntax = |line, problem: String| DocumentError::Syntax { line, problem };
         let file = YamlFile::from_str(text).map_err(|problem| {

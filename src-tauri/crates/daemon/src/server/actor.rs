@@ -7,6 +7,7 @@
 
 mod applied;
 mod files;
+mod greeting;
 mod masks;
 mod options;
 mod reconcile;
@@ -18,9 +19,8 @@ pub use applied::{Applied, Versions};
 pub use options::ActorOptions;
 
 use super::connection::ServerConnection;
-use super::connection::modern::{self, Behalf, Negotiation};
 use super::control::SupervisorControl;
-use super::down::{DownReason, GREETING_BOUND, ServerExit};
+use super::down::{DownReason, ServerExit};
 use super::mounted::Mounted;
 use super::roots::ServerView;
 use super::told::{Greeted, Told};
@@ -34,7 +34,7 @@ use reconcile::ServerRules;
 use running::{Greeting, News, Running, news, uncovered};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
@@ -353,50 +353,5 @@ impl Actor {
         if let Err(problem) = self.options.audit.record(entry).await {
             tracing::error!(%problem, "a change of a server is not on record");
         }
-    }
-}
-
-impl Actor {
-    /// Greets a process as the client greeted the first one, if it has.
-    fn greet(&self, running: &mut Running) {
-        let Some((greeting, number)) = self.told.greeting() else { return };
-        running.greeted = Some(number);
-        let deadline = (!self.told.is_awaited()).then(|| Instant::now() + GREETING_BOUND);
-        let (send, outcome) = oneshot::channel();
-        let (told, state, pid, number) =
-            (self.told.clone(), self.state.clone(), running.pid, self.starts.load(Ordering::Relaxed));
-        let connection = running.connection.clone();
-        let o = &self.options;
-        let is_probed = Arc::new(AtomicBool::new(false));
-        let negotiation = Negotiation {
-            connection: connection.clone(),
-            greeting,
-            behalf: Behalf {
-                sampling: self.options.sampling.clone(),
-                client: o.client.clone(),
-                roots: self.roots.subscribe(),
-                client_takes: o.client_takes.clone(),
-            },
-            eras: o.eras.clone(),
-            program: o.server.command_line(),
-            is_probed: is_probed.clone(),
-        };
-        let answered = move |answer, held| {
-            let up = || {
-                let up = ServerState::Up { connection: connection.clone(), pid, ready: false };
-                // Another one may have been started meanwhile.
-                state.send_if_modified(|state| {
-                    let is_this = matches!(state, ServerState::Starting(n) if *n == number);
-                    if is_this {
-                        *state = up;
-                    }
-                    is_this
-                });
-            };
-            // An owner that is gone need not know.
-            let _ = send.send(told.answered(&connection, up, answer, held));
-        };
-        modern::greet(negotiation, Box::new(answered));
-        running.greeting = Greeting::Open { outcome, deadline, is_probed };
     }
 }

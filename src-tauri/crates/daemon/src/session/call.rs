@@ -12,7 +12,7 @@ mod showing;
 use super::authorize::{Authorization, Judged};
 use super::in_flight::Ticket;
 use super::passing::Rejection;
-use super::queue::Place;
+use super::queue::QueuePlace;
 use super::tool_call::ToolCall;
 use super::{Session, blocked, tasks};
 use crate::server::{MemoryShare, ServerAnswer, ServerConnection};
@@ -102,7 +102,12 @@ async fn judged(session: &Arc<Session>, tool: &ToolCall, together: &mut Together
     judging.await
 }
 
-async fn wait_in_line(session: Arc<Session>, call: Call, authorization: Authorization, mut place: Place) {
+async fn wait_in_line(
+    session: Arc<Session>,
+    call: Call,
+    authorization: Authorization,
+    mut place: QueuePlace,
+) {
     place.comes().await;
     proceed(session, call, authorization, Some(place)).await;
 }

@@ -16,7 +16,7 @@ pub(super) struct CallQueue(Mutex<Option<Turn>>);
 
 /// A place in the queue. The one behind it has its turn when this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct QueuePlace {
     turn: Option<Turn>,
     next: Option<oneshot::Sender<Turn>>,
 }
@@ -36,14 +36,14 @@ impl CallQueue {
     }
 
     /// The place behind all others.
-    pub(super) fn stand(&self) -> Place {
+    pub(super) fn stand(&self) -> QueuePlace {
         let (next, turn) = oneshot::channel();
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Place { turn: last.replace(Turn(turn)), next: Some(next) }
+        QueuePlace { turn: last.replace(Turn(turn)), next: Some(next) }
     }
 }
 
-impl Place {
+impl QueuePlace {
     /// Waits for its turn.
     pub(super) async fn comes(&mut self) {
         while let Some(Turn(turn)) = &mut self.turn {
@@ -53,7 +53,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for QueuePlace {
     fn drop(&mut self) {
         if let (Some(turn), Some(next)) = (self.turn.take(), self.next.take()) {
             // Nobody may stand behind it.

@@ -19,18 +19,18 @@ const NOTES: &str = r#"{
   }
 }"#;
 
-struct Place {
+struct Scene {
     home: Home,
     dir: tempfile::TempDir,
 }
 
-fn place() -> Place {
+fn place() -> Scene {
     let dir = tempfile::tempdir().unwrap();
     let home = Home::under(&dir.path().join("ic"), dir.path());
-    Place { home, dir }
+    Scene { home, dir }
 }
 
-impl Place {
+impl Scene {
     fn read(&self, manifest: &str, settings: &[(&str, &str)]) -> Result<Addition, String> {
         let folder = self.dir.path().join("bundle");
         std::fs::create_dir_all(&folder).unwrap();

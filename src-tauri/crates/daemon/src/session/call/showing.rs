@@ -6,7 +6,7 @@ use crate::judging::InspectedCall;
 use crate::server::{MountLease, ServerError};
 use crate::session::Session;
 use crate::session::authorize::{Authorization, Judged};
-use crate::session::queue::Place;
+use crate::session::queue::QueuePlace;
 use crate::session::refusal::CallRefusal;
 use ironcurtain_policy::{Permit, Verdict};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(super) async fn proceed(
     session: Arc<Session>,
     call: Call,
     mut authorization: Authorization,
-    place: Option<Place>,
+    place: Option<QueuePlace>,
 ) {
     let hosts = session.lease_hosts(&call.ticket.id, &authorization.approved);
     let shown = show_and_forward(&session, &call, &mut authorization, hosts.is_some()).await;

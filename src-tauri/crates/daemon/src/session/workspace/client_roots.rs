@@ -78,7 +78,7 @@ enum RootsError {
 }
 
 impl ClientRoots {
-    /// Of a client that has said, before it was moved here, that it has roots.
+    /// The roots of a client that may have said, before it was moved here, that it has some.
     pub(in crate::session) fn new(is_declared: bool) -> Self {
         let roots = Self {
             is_declared: AtomicBool::new(is_declared),

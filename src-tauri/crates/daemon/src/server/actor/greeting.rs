@@ -1,0 +1,55 @@
+//! Greeting a process that was started.
+
+use super::running::{Greeting, Running};
+use super::{Actor, ServerState};
+use crate::server::connection::modern::{self, Behalf, Negotiation};
+use crate::server::down::GREETING_BOUND;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+impl Actor {
+    /// Greets a process as the client greeted the first one, if it has.
+    pub(super) fn greet(&self, running: &mut Running) {
+        let Some((greeting, number)) = self.told.greeting() else { return };
+        running.greeted = Some(number);
+        let deadline = (!self.told.is_awaited()).then(|| Instant::now() + GREETING_BOUND);
+        let (send, outcome) = oneshot::channel();
+        let (told, state, pid, number) =
+            (self.told.clone(), self.state.clone(), running.pid, self.starts.load(Ordering::Relaxed));
+        let connection = running.connection.clone();
+        let o = &self.options;
+        let is_probed = Arc::new(AtomicBool::new(false));
+        let negotiation = Negotiation {
+            connection: connection.clone(),
+            greeting,
+            behalf: Behalf {
+                sampling: self.options.sampling.clone(),
+                client: o.client.clone(),
+                roots: self.roots.subscribe(),
+                client_takes: o.client_takes.clone(),
+            },
+            eras: o.eras.clone(),
+            program: o.server.command_line(),
+            is_probed: is_probed.clone(),
+        };
+        let answered = move |answer, held| {
+            let up = || {
+                let up = ServerState::Up { connection: connection.clone(), pid, ready: false };
+                // Another one may have been started meanwhile.
+                state.send_if_modified(|state| {
+                    let is_this = matches!(state, ServerState::Starting(n) if *n == number);
+                    if is_this {
+                        *state = up;
+                    }
+                    is_this
+                });
+            };
+            // An owner that is gone need not know.
+            let _ = send.send(told.answered(&connection, up, answer, held));
+        };
+        modern::greet(negotiation, Box::new(answered));
+        running.greeting = Greeting::Open { outcome, deadline, is_probed };
+    }
+}
