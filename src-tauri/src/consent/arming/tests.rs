@@ -274,18 +274,30 @@ fn missing(slow: bool, before: &[(u32, Event)], now: u32, last: Event) -> Option
     if slow && last != Event::Action && now - began < hold {
         return Some("not held");
     }
-    let chosen = match by {
-        By::Pointer => latest(Event::Pointer(true), Event::Pointer(false)),
-        By::Key => latest(Event::Keyed(true), Event::Keyed(false)),
-    };
-    match (by, chosen) {
-        (_, None) => Some("never on Allow"),
-        (_, Some((_, Event::Pointer(false) | Event::Keyed(false)))) => Some("not on Allow"),
-        (By::Pointer, Some((at, _))) if now - at < hover => Some("not long enough on Allow"),
-        (By::Key, _) => match latest(Event::Focused(true), Event::Focused(false)) {
-            Some((_, Event::Focused(true))) => None,
-            _ => Some("without the keyboard"),
-        },
-        _ => None,
+    match by {
+        By::Pointer => {
+            // It may be told again that the pointer is there: it came with the first time since it was away.
+            let left = before.iter().rposition(|(_, event)| *event == Event::Pointer(false));
+            let since_left = &before[left.map_or(0, |at| at + 1)..];
+            match since_left.iter().find(|(_, event)| *event == Event::Pointer(true)) {
+                None => Some("not on Allow"),
+                Some((came, _)) if *came + hover > began => Some("not long enough on Allow"),
+                Some((came, _))
+                    if before.iter().any(|(at, event)| disturbs(event) && at < came && at + rest > *came) =>
+                {
+                    Some("there before the rest")
+                }
+                Some(_) => None,
+            }
+        }
+        By::Key => {
+            let chosen = latest(Event::Keyed(true), Event::Keyed(false));
+            let focused = latest(Event::Focused(true), Event::Focused(false));
+            match (chosen, focused) {
+                (Some((_, Event::Keyed(true))), Some((_, Event::Focused(true)))) => None,
+                (Some((_, Event::Keyed(true))), _) => Some("without the keyboard"),
+                _ => Some("not on Allow"),
+            }
+        }
     }
 }
