@@ -86,7 +86,10 @@ pub(crate) fn open(app: &AppHandle) {
         .build();
     let set_up = |window: tauri::WebviewWindow| {
         #[cfg(target_os = "linux")]
-        engine::revive(&window)?;
+        {
+            engine::draw_plainly(&window)?;
+            engine::revive(&window)?;
+        }
         // The engine does not follow the size of the person's text by itself.
         window.set_zoom(text_scale())
     };
