@@ -16,7 +16,7 @@ use ironcurtain_daemon::{DaemonOptions, Home, start};
 use ironcurtain_protocol::{Reply, Request};
 use ironcurtain_testkit::figures::{self, Row, Sample, table};
 use ironcurtain_testkit::programs::{built, is_root};
-use load::{Amount, Ground};
+use load::{Amount, Called, Ground};
 use parts::Conversation;
 use serde_json::json;
 use std::io::Write;
@@ -55,11 +55,16 @@ const SMOKE: Rounds = Rounds {
     starts: 1,
 };
 
+/// The calls to the reference server.
+const OF_REFERENCE: Amount = Amount { calls: 500, pipelined: 4000, each: 100 };
+
 fn main() -> anyhow::Result<()> {
     if let Some(relayed) = relay::run_if_asked() {
         return relayed;
     }
-    let rounds = if std::env::args().any(|word| word == "--smoke") { SMOKE } else { MEASURED };
+    let words: Vec<String> = std::env::args().collect();
+    let rounds = if words.iter().any(|word| word == "--smoke") { SMOKE } else { MEASURED };
+    let reference = words.iter().skip_while(|word| *word != "--reference").nth(1).map(Path::new);
     let dir = tempfile::Builder::new().prefix("icbench").tempdir()?;
     let base = dir.path().canonicalize()?;
     let home = Home::under(&base.join("ic"), &base.join("person"));
@@ -80,6 +85,9 @@ fn main() -> anyhow::Result<()> {
     let resident = figures::resident_kib(ours.pid())?.context("the shim has ended")?;
     rows.push(Row::plain("shim, resident", figures::megabytes(resident), "<= 3 MB"));
     rows.extend(passing(&base.join("load"), &rounds)?);
+    if let Some(script) = reference {
+        rows.extend(beside_reference(&base.join("reference"), Called::Reference(script))?);
+    }
     rows.push(approval(&base, rounds.questions, &person, &mut ours)?);
     let request = |request| runtime.block_on(daemon.request(request));
     rows.push(revocation(&base, rounds.questions, &person, &request, &mut ours)?);
@@ -95,13 +103,20 @@ fn main() -> anyhow::Result<()> {
 
 /// The calls that pass through the trusted process, and what it takes for sessions that say nothing.
 fn passing(base: &Path, rounds: &Rounds) -> anyhow::Result<Vec<Row>> {
-    let trusted = TrustedProcess::start(base)?;
-    let ground = Ground::new(base, &trusted)?;
+    let trusted = TrustedProcess::start(base, None)?;
+    let ground = Ground::new(base, &trusted, Called::Embedded)?;
     let mut rows = ground.one_at_a_time(&rounds.passing)?;
     rows.push(ground.pipelined(&rounds.passing)?);
     rows.push(ground.many_sessions(&rounds.passing)?);
     rows.push(ground.idle(rounds.idle)?);
     Ok(rows)
+}
+
+/// The same rates with a server as most are: one that does more for a call than we do.
+fn beside_reference(base: &Path, called: Called) -> anyhow::Result<Vec<Row>> {
+    let trusted = TrustedProcess::start(base, called.entry())?;
+    let ground = Ground::new(base, &trusted, called)?;
+    Ok(vec![ground.pipelined(&OF_REFERENCE)?, ground.many_sessions(&OF_REFERENCE)?])
 }
 
 /// From starting the shim to its last word, without a session.

@@ -38,22 +38,65 @@ enum Way {
     Relayed,
 }
 
+/// The server that is called.
+#[derive(Debug, Clone, Copy)]
+pub enum Called<'a> {
+    /// The one that comes with us.
+    Embedded,
+    /// The reference server, by its script for Node.
+    Reference(&'a Path),
+}
+
+impl Called<'_> {
+    /// Its entry in `mcp-servers.json`; nothing where it needs none.
+    pub fn entry(self) -> Option<Value> {
+        let Self::Reference(script) = self else { return None };
+        let sandbox = json!({ "filesystem": { "allowRead": [packages(script)] } });
+        Some(json!({ "command": "node", "args": [script], "fileWrites": "replace", "sandbox": sandbox }))
+    }
+
+    fn program(self) -> Command {
+        match self {
+            Self::Embedded => Command::new(built().join("ironcurtain-filesystem")),
+            Self::Reference(script) => {
+                let mut node = Command::new("node");
+                node.arg(script);
+                node
+            }
+        }
+    }
+
+    /// A figure of calls to it.
+    fn figure(self, what: &str) -> String {
+        match self {
+            Self::Embedded => what.to_owned(),
+            Self::Reference(_) => format!("{what}, the reference server in Node"),
+        }
+    }
+}
+
+/// The folder of packages that a script is in.
+fn packages(script: &Path) -> Option<&Path> {
+    script.ancestors().find(|folder| folder.ends_with("node_modules"))
+}
+
 /// The server's own folder, and the trusted process.
 pub struct Ground<'a> {
     trusted: &'a TrustedProcess,
+    called: Called<'a>,
     folder: PathBuf,
 }
 
 impl<'a> Ground<'a> {
-    pub fn new(base: &Path, trusted: &'a TrustedProcess) -> anyhow::Result<Self> {
+    pub fn new(base: &Path, trusted: &'a TrustedProcess, called: Called<'a>) -> anyhow::Result<Self> {
         let folder = base.join("direct");
         std::fs::create_dir_all(&folder)?;
         std::fs::write(folder.join("note.txt"), "hello\n")?;
-        Ok(Self { trusted, folder })
+        Ok(Self { trusted, called, folder })
     }
 
     fn conversation(&self, way: Way) -> anyhow::Result<Talk> {
-        let mut server = Command::new(built().join("ironcurtain-filesystem"));
+        let mut server = self.called.program();
         server.arg(&self.folder);
         let (with, path) = match way {
             Way::Ours => {
@@ -97,7 +140,7 @@ impl<'a> Ground<'a> {
 
     /// Many calls under way in one session.
     pub fn pipelined(&self, amount: &Amount) -> anyhow::Result<Row> {
-        self.rates("calls a second, 64 under way in one session", |way| {
+        self.rates(&self.called.figure("calls a second, 64 under way in one session"), |way| {
             let mut talk = self.conversation(way)?;
             talk.many(amount.pipelined.min(1000))?;
             let began = Instant::now();
@@ -108,7 +151,7 @@ impl<'a> Ground<'a> {
 
     /// Many sessions, with a server each, that call one after the other.
     pub fn many_sessions(&self, amount: &Amount) -> anyhow::Result<Row> {
-        self.rates("calls a second, 20 sessions", |way| {
+        self.rates(&self.called.figure("calls a second, 20 sessions"), |way| {
             let talks = (0..SESSIONS).map(|_| self.conversation(way)).collect::<Result<Vec<_>, _>>()?;
             let began = Instant::now();
             std::thread::scope(|scope| {

@@ -5,6 +5,7 @@ use anyhow::{Context, ensure};
 use ironcurtain_daemon::Home;
 use ironcurtain_testkit::figures;
 use ironcurtain_testkit::programs::{built, is_root};
+use serde_json::{Value, json};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -20,12 +21,17 @@ pub struct TrustedProcess {
 }
 
 impl TrustedProcess {
-    /// Starts it with files of its own below this folder; what would be asked is denied.
-    pub fn start(below: &Path) -> anyhow::Result<Self> {
+    /// Starts it with files of its own below this folder, and this entry for its filesystem server; what would be asked is
+    /// denied.
+    pub fn start(below: &Path, entry: Option<Value>) -> anyhow::Result<Self> {
         let (ours, person) = (below.join("ic"), below.join("person"));
         let home = Home::under(&ours, &person);
         std::fs::create_dir_all(&person)?;
         home.prepare()?;
+        if let Some(entry) = entry {
+            let servers = json!({ "filesystem": entry });
+            std::fs::write(home.config.join("mcp-servers.json"), servers.to_string())?;
+        }
         let child = Command::new(built().join("ironcurtain"))
             .arg("daemon")
             .args(is_root().then_some("--allow-root"))
@@ -43,7 +49,7 @@ impl TrustedProcess {
         Ok(started)
     }
 
-    /// A session with the embedded server.
+    /// A session with its filesystem server.
     pub fn session(&self) -> anyhow::Result<Conversation> {
         let mut shim = Command::new(built().join("ironcurtain-shim"));
         shim.args(["--server", "filesystem"]).env("IRONCURTAIN_HOME", &self.ours);
