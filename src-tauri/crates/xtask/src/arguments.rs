@@ -37,7 +37,7 @@ pub(crate) enum Task {
     Package { in_clean_root: bool },
     Test(Scope),
     Bench(Measuring),
-    BenchDesktop,
+    BenchDesktop { write: bool },
     Pictures,
     Fuzz { target: Option<String>, seconds: u32 },
     Check(Scope),
@@ -80,14 +80,16 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Resul
         }
         Some("test") => Ok(Task::Test(scope(&rest)?)),
         Some("bench") => {
-            if rest == ["--desktop"] {
-                return Ok(Task::BenchDesktop);
-            }
-            let [write, with_srt, smoke] = flags(["--write", "--with-srt", "--smoke"], &rest)?;
+            let [write, with_srt, smoke, desktop] =
+                flags(["--write", "--with-srt", "--smoke", "--desktop"], &rest)?;
             if write && smoke {
                 bail!("what `--smoke` computes is nothing to `--write`\n\n{HELP}");
             }
-            Ok(Task::Bench(Measuring { write, with_srt, smoke }))
+            match desktop {
+                true if with_srt || smoke => bail!("`--desktop` measures the app alone\n\n{HELP}"),
+                true => Ok(Task::BenchDesktop { write }),
+                false => Ok(Task::Bench(Measuring { write, with_srt, smoke })),
+            }
         }
         Some("fuzz") => fuzz(&rest),
         Some("check") => Ok(Task::Check(scope(&rest)?)),
@@ -146,7 +148,8 @@ mod tests {
         assert_eq!(task("bench --with-srt --write"), Some(Task::Bench(both)));
         let smoke = Measuring { smoke: true, ..Measuring::default() };
         assert_eq!(task("bench --smoke"), Some(Task::Bench(smoke)));
-        assert_eq!(task("bench --desktop"), Some(Task::BenchDesktop));
+        assert_eq!(task("bench --desktop"), Some(Task::BenchDesktop { write: false }));
+        assert_eq!(task("bench --desktop --write"), Some(Task::BenchDesktop { write: true }));
         assert_eq!(task("pictures"), Some(Task::Pictures));
         assert_eq!(task("fuzz"), Some(Task::Fuzz { target: None, seconds: 60 }));
         let one = Task::Fuzz { target: Some("paths".into()), seconds: 600 };
@@ -162,7 +165,7 @@ mod tests {
         assert_eq!(task("test --quick"), None);
         assert_eq!(task("check --write"), None);
         assert_eq!(task("bench --smoke --write"), None);
-        assert_eq!(task("bench --desktop --write"), None);
+        assert_eq!(task("bench --desktop --smoke"), None);
         assert_eq!(task("fuzz --seconds"), None);
         assert_eq!(task("fuzz --seconds 0"), None);
         assert_eq!(task("fuzz paths judge"), None);

@@ -31,11 +31,28 @@ pub(crate) fn run(measuring: Measuring) -> anyhow::Result<()> {
     let tables = tables(&built, measuring)?;
     say(&tables)?;
     if measuring.write {
-        let page = parts::root().join("docs/benchmarks.md");
-        std::fs::write(&page, format!("{ABOUT}{}\n{}", tables.trim_start(), where_measured()))?;
-        say("written to docs/benchmarks.md")?;
+        let (_, desktop) = page()?;
+        write_page(&format!("{ABOUT}{}\n{}", tables.trim_start(), where_measured()), &desktop)?;
     }
     Ok(())
+}
+
+/// Puts figures of the app into the page of the documentation.
+pub(crate) fn write_of_desktop(figures: &str) -> anyhow::Result<()> {
+    let (rest, _) = page()?;
+    write_page(&rest, &format!("{DESKTOP}{ABOUT_DESKTOP}{}\n{}", figures.trim_start(), where_measured()))
+}
+
+/// The page: all but the part of the app, and that part.
+fn page() -> anyhow::Result<(String, String)> {
+    let page = std::fs::read_to_string(parts::root().join(PAGE)).context(PAGE)?;
+    let (rest, desktop) = page.split_once(DESKTOP).unwrap_or((&page, ""));
+    Ok((rest.to_owned(), format!("{DESKTOP}{desktop}")))
+}
+
+fn write_page(rest: &str, desktop: &str) -> anyhow::Result<()> {
+    std::fs::write(parts::root().join(PAGE), format!("{rest}{desktop}"))?;
+    say(&format!("written to {PAGE}"))
 }
 
 /// The tables, measured by programs that were built.
@@ -86,6 +103,18 @@ fn measured(program: &mut Command) -> anyhow::Result<String> {
     anyhow::ensure!(output.status.success(), "`{}` ended with {}", process::shown(program), output.status);
     Ok(String::from_utf8(output.stdout)?.trim_end().to_owned() + "\n")
 }
+
+/// The page of the documentation, and where in it the app begins.
+const PAGE: &str = "docs/benchmarks.md";
+const DESKTOP: &str = "\n## The app\n";
+
+const ABOUT_DESKTOP: &str = "
+Measured by `cargo xtask bench --desktop --write`, a release build on a virtual X display without a graphics card. Memory is
+the proportional set size: what the app has to itself, and its share of what others use as well. Once the window was
+closed nothing of the page's processes is left, yet the libraries that drew it stay mapped: most of that are clean pages,
+which the system takes back as soon as it needs them.
+
+";
 
 const ABOUT: &str = "\
 # Benchmarks

@@ -2,6 +2,7 @@
 //!
 //! - Both are made by the display tests' own means, in the program of those tests: what can be seen there is what is measured.
 
+use crate::bench;
 use crate::cargo::{self, Built};
 use crate::machine::{self, Purpose};
 use crate::parts::{self, APP};
@@ -24,7 +25,7 @@ pub(crate) const PICTURES: &str = "docs/pictures";
 pub(crate) const MOST_BYTES: u64 = 1_500_000;
 
 /// Measures the app in a release build: how soon it is there, how often it wakes, and what it takes.
-pub(crate) fn measure() -> anyhow::Result<()> {
+pub(crate) fn measure(write: bool) -> anyhow::Result<()> {
     prepare()?;
     heading("Building for release (many minutes the first time)")?;
     let app = programs::build_for_release(&["--package", APP], &["--bins"])?;
@@ -33,18 +34,24 @@ pub(crate) fn measure() -> anyhow::Result<()> {
     let mut figures = Command::new(&tests);
     figures.args(["--exact", FIGURES, "--nocapture"]).current_dir(parts::root());
     figures.env("IRONCURTAIN_FIGURES", "whole").env("IRONCURTAIN_APP", cargo::find(&app, APP)?);
-    for line in output(&mut figures)?.lines().filter(|line| line.starts_with('|')) {
-        say(line)?;
-    }
+    let table: String = output(&mut figures)?
+        .lines()
+        .filter(|line| line.starts_with('|'))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    say(&table)?;
     let mut node = command("node");
     node.args(["--test", "--test-reporter=tap", &format!("--test-name-pattern={DRAWING}")]);
     let page = output(node.arg("tests/window/pages.browser.js"))?;
     let drawing =
         page.lines().find(|line| line.contains("drawing took")).context("the page was not measured")?;
-    say(&format!(
-        "\nThe page, of which one drawing may take 50 ms: {}.",
-        drawing.trim_start_matches(['#', ' '])
-    ))
+    let drawing = drawing.trim_start_matches(['#', ' ']);
+    let drawing = format!("The page, of which one drawing may take 50 ms: {drawing}.");
+    say(&drawing)?;
+    if write {
+        bench::write_of_desktop(&format!("{table}\n{drawing}\n"))?;
+    }
+    Ok(())
 }
 
 /// Draws every picture of the documentation anew.

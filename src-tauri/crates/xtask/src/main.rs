@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         Ok(Task::Package { in_clean_root }) => package::debug(in_clean_root),
         Ok(Task::Test(scope)) => suite::run(scope),
         Ok(Task::Bench(measuring)) => bench::run(measuring),
-        Ok(Task::BenchDesktop) => desktop::measure(),
+        Ok(Task::BenchDesktop { write }) => desktop::measure(write),
         Ok(Task::Pictures) => desktop::pictures(),
         Ok(Task::Fuzz { target, seconds }) => fuzz::run(target.as_deref(), seconds),
         Ok(Task::Check(scope)) => check::run(scope),
