@@ -90,6 +90,12 @@ impl Made {
                 let records = self.state().records.clone();
                 Reply::LeftBehind(records.into_iter().filter(|one| one.ended_ms.is_some()).collect())
             }
+            Request::Quarantine => {
+                let mut records = self.state().records.clone();
+                records.iter_mut().for_each(|one| one.files.retain(|file| file.moved_to.is_some()));
+                records.retain(|one| !one.files.is_empty());
+                Reply::Quarantine(records)
+            }
             Request::Session { session } => {
                 let found = self.state().records.iter().find(|one| one.id == session).cloned();
                 found.map_or_else(|| not_found(&session), Reply::Session)
@@ -113,6 +119,9 @@ impl Made {
                         file.moved_to =
                             Some("/home/ada/.local/state/ironcurtain/sandboxes/quarantine/1".into());
                     }
+                    LeftChoice::PutBack => (file.state, file.moved_to) = (LeftState::Returned, None),
+                    LeftChoice::Exchange => file.state = LeftState::Exchanged,
+                    LeftChoice::Delete => (file.state, file.moved_to) = (LeftState::Deleted, None),
                 }
                 self.changes.send_modify(|n| *n += 1);
                 Reply::Session(record.clone())

@@ -57,6 +57,68 @@ fn the_person_keeps_one_file_and_moves_another_and_both_are_on_record_for_good()
 }
 
 #[test]
+fn what_was_moved_away_is_put_back_or_deleted_by_the_persons_word_once_its_session_is_over() {
+    let world = hostile::world();
+    let repo = repository(&world);
+    let (agents, mise) = (repo.join(".mcp.json"), repo.join("mise.toml"));
+    let quarantine = || match world.request(Request::Quarantine) {
+        Reply::Quarantine(sessions) => sessions,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(quarantine(), []);
+    let mut client = world.connect("hostile");
+    grant_folder_of(&world, &mut client, &repo.join("text"));
+    let evil = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
+    client.run(&repo, &format!("echo '[tools]' > mise.toml; echo '{evil}' > .mcp.json")).ok();
+    eventually("it is in quarantine", BOUND, || !agents.exists() && quarantine().len() == 1);
+    let session = world.sessions()[0].id.clone();
+    refused(&decide(&world, &session, &agents, LeftChoice::PutBack), ErrorCode::Storage);
+    assert!(!agents.exists(), "its server could change it again");
+    let record = ended(&world, client);
+    decide(&world, &record.id, &mise, LeftChoice::Quarantine);
+    assert_eq!(quarantine()[0].files.len(), 2);
+
+    // The person's own stays, or takes its place.
+    fs::write(&agents, "{}").unwrap();
+    assert!(about(&quarantine()[0], &agents).occupied);
+    refused(&decide(&world, &record.id, &agents, LeftChoice::PutBack), ErrorCode::Storage);
+    assert_eq!(fs::read_to_string(&agents).unwrap(), "{}");
+    let exchange = || {
+        let Reply::Session(now) = decide(&world, &record.id, &agents, LeftChoice::Exchange) else { panic!() };
+        let kept = about(&now, &agents).moved_to.clone().unwrap();
+        (fs::read_to_string(&agents).unwrap(), fs::read_to_string(kept).unwrap())
+    };
+    assert_eq!(exchange(), (format!("{evil}\n"), "{}".to_owned()));
+    assert_eq!(exchange(), ("{}".to_owned(), format!("{evil}\n")));
+    let Reply::Session(gone) = decide(&world, &record.id, &agents, LeftChoice::Delete) else { panic!() };
+    assert_eq!(
+        (about(&gone, &agents).state, about(&gone, &agents).moved_to.as_ref()),
+        (LeftState::Deleted, None)
+    );
+    assert_eq!(fs::read_to_string(&agents).unwrap(), "{}");
+
+    // A folder that is a link by now is another one.
+    let other = world.path("elsewhere");
+    fs::rename(&repo, &other).unwrap();
+    symlink(&other, &repo).unwrap();
+    refused(&decide(&world, &record.id, &mise, LeftChoice::PutBack), ErrorCode::Storage);
+    assert!(!other.join("mise.toml").exists());
+    fs::remove_file(&repo).unwrap();
+    fs::rename(&other, &repo).unwrap();
+    let Reply::Session(back) = decide(&world, &record.id, &mise, LeftChoice::PutBack) else { panic!() };
+    assert_eq!(about(&back, &mise).state, LeftState::Returned);
+    assert_eq!(fs::read_to_string(&mise).unwrap(), "[tools]\n");
+    assert_eq!(quarantine(), []);
+    for choice in [LeftChoice::PutBack, LeftChoice::Exchange, LeftChoice::Delete] {
+        refused(&decide(&world, &record.id, &mise, choice), ErrorCode::NotFound);
+    }
+    assert!(mise.exists());
+    let decided = |line: &&str| line.contains(r#""event":"file-decided""#);
+    assert_eq!(world.log().lines().filter(decided).count(), 5, "{}", world.log());
+    assert!(world.audit().intact);
+}
+
+#[test]
 fn what_is_moved_is_the_link_and_never_what_it_leads_to() {
     let world = hostile::world();
     let repo = repository(&world);

@@ -41,7 +41,7 @@ pub enum Event {
     FilePutBack,
     /// Not all that a session could write to was looked at.
     LookUnfinished,
-    /// The person kept a file that a session left, or moved it to quarantine.
+    /// The person kept a file that a session left, moved it to quarantine, put it back or deleted it.
     FileDecided,
     /// The oldest entries were removed, because they were older than the log is kept.
     Retention,

@@ -61,4 +61,13 @@ pub enum FileDecision {
         /// Its path now.
         moved_to: String,
     },
+    /// It was put back.
+    Returned,
+    /// It was put back, and what stood there meanwhile was moved.
+    Exchanged {
+        /// The path of what stood there.
+        moved_to: String,
+    },
+    /// It was deleted where it had been moved to.
+    Deleted,
 }

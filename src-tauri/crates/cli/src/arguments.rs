@@ -32,6 +32,12 @@ pub enum Command {
     Sessions,
     /// Show one session, live or ended, and the files it left that run later; keep them, or move them to quarantine.
     Session(SessionOptions),
+    /// Show the files that were moved to quarantine; put one back, or delete it.
+    Quarantine {
+        /// The action.
+        #[command(subcommand)]
+        action: Option<crate::quarantine::QuarantineAction>,
+    },
     /// Show the questions that wait, those that nobody answered in time, and what is denied for a session; or forget one.
     Questions {
         /// The action.

@@ -7,10 +7,12 @@ mod connection;
 mod desktop_session;
 mod doctor;
 mod export;
+mod left_file;
 mod manual;
 mod policy;
 mod print;
 mod problem;
+mod quarantine;
 mod run;
 mod screen;
 mod secrets;
@@ -49,6 +51,7 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Status => Request::Status,
         Command::Sessions => return session::all(screen),
         Command::Session(options) => return session::one(options, screen),
+        Command::Quarantine { action } => return quarantine::perform(action, screen),
         Command::Stop => return show(&Connection::open()?.stop(session::still_looked_at)?, screen),
         Command::Questions { action: None | Some(QuestionsAction::List) } => Request::Questions,
         Command::Questions { action: Some(QuestionsAction::Deny { ids, all, note }) } => {

@@ -47,7 +47,7 @@ pub fn text(reply: &Reply) -> Sheet {
                 format!("THE AUDIT LOG WAS CHANGED after {} entries: {problem}", check.entries)
             }
         }),
-        Reply::Session(_) | Reply::LeftBehind(_) | Reply::LastLooks(_) => {}
+        Reply::Session(_) | Reply::LeftBehind(_) | Reply::Quarantine(_) | Reply::LastLooks(_) => {}
         Reply::Failed { message, .. } => sheet.line(message),
     }
     sheet

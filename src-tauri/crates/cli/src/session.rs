@@ -2,16 +2,14 @@
 
 use crate::arguments::SessionOptions;
 use crate::connection::Connection;
+use crate::left_file;
 use crate::print;
 use crate::screen::Screen;
 use crate::sheet::Sheet;
 use anyhow::bail;
-use ironcurtain_protocol::{LeftChoice, LeftFileView, LeftState, Reply, Request, SessionRecordView};
+use ironcurtain_protocol::{LeftChoice, LeftState, Reply, Request, SessionRecordView};
 use std::io::{self, Write};
 use std::process::ExitCode;
-
-/// The longest difference that is shown of one file, in lines.
-const MOST_LINES: usize = 40;
 
 /// Live sessions, and the ended ones that left files which wait for the person's word.
 pub fn all(screen: Screen) -> anyhow::Result<ExitCode> {
@@ -80,7 +78,7 @@ fn text(session: &SessionRecordView) -> Sheet {
         0 => "Nothing that this session left waits for your word.".to_owned(),
         count => format!("This session {}.", print::left(count)),
     });
-    session.files.iter().for_each(|one| file(&mut sheet, one));
+    session.files.iter().for_each(|one| left_file::lines(&mut sheet, one));
     session.unfinished.iter().for_each(|why| sheet.line(format_args!("  ! NOT ALL WAS LOOKED AT: {why}")));
     if waiting(session) > 0 {
         let id = &session.id;
@@ -92,27 +90,10 @@ fn text(session: &SessionRecordView) -> Sheet {
     sheet
 }
 
-fn file(sheet: &mut Sheet, file: &LeftFileView) {
-    sheet.line(&file.shown);
-    let change = if file.is_new { "new" } else { "changed" };
-    sheet.line(format_args!("  {change}; it runs {}", file.when));
-    match (file.state, &file.moved_to) {
-        (LeftState::Left, _) => {}
-        (LeftState::Kept, _) => sheet.line("  kept, as you said"),
-        (LeftState::Quarantined, Some(to)) => sheet.line(format_args!("  moved to {to}")),
-        (LeftState::Quarantined, None) => sheet.line("  moved to quarantine"),
-        (LeftState::PutBack, _) => sheet.line(format_args!("  put back: {}", file.keys.join(", "))),
-    }
-    let lines: Vec<&str> = file.diff.as_deref().unwrap_or_default().lines().collect();
-    lines.iter().take(MOST_LINES).for_each(|line| sheet.line(format_args!("  | {line}")));
-    if lines.len() > MOST_LINES {
-        sheet.line(format_args!("  | ... {} more lines", lines.len() - MOST_LINES));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironcurtain_protocol::LeftFileView;
 
     #[test]
     fn a_list_names_each_file_and_no_file_writes_lines_of_its_own() {
@@ -124,6 +105,7 @@ mod tests {
             diff: Some("+evil\u{1b}[2J\n+more".into()),
             state,
             moved_to: (state == LeftState::Quarantined).then(|| "/q/1/x".into()),
+            occupied: false,
             keys: vec![],
             time_ms: 0,
         };

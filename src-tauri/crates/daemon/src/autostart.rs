@@ -27,7 +27,7 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_protocol::{LeftChoice, LeftState, SessionRecordView};
 use ironcurtain_sandbox::autostart::{AutostartMode, AutostartRules, GitConfig, Watcher};
 use recorder::{Recorder, RecorderMessage, Undecided};
-use session_record::SessionRecord;
+use session_record::{FileCounts, SessionRecord};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -106,7 +106,7 @@ impl Autostart {
 
     /// The number of files of a session that wait for the person's word.
     pub(crate) fn undecided(&self, session: &str) -> usize {
-        self.undecided.borrow().get(session).copied().unwrap_or_default()
+        self.undecided.borrow().get(session).copied().unwrap_or_default().undecided
     }
 
     /// The last looks that are under way.
@@ -133,20 +133,37 @@ impl Autostart {
 
     /// The sessions that left files which wait for the person's word, but for those that are live; the newest first.
     pub(crate) async fn left_behind(&self, live: &[String]) -> Vec<SessionRecordView> {
-        let ids: Vec<String> =
-            self.undecided.borrow().keys().filter(|id| !live.contains(id)).cloned().collect();
-        let mut found = Vec::new();
-        for id in ids {
-            // One whose record cannot be read is in the log, and is shown when it is asked for by name.
-            found.extend(self.session(&id).await.ok());
-        }
+        let mut found = self.records(|id, count| count.undecided > 0 && !live.contains(id)).await;
         found.retain(|one| one.files.iter().any(|file| file.state == LeftState::Left));
-        found.sort_by_key(|session| std::cmp::Reverse(session.started_ms));
         found.truncate(MOST_SESSIONS);
         found
     }
 
-    /// Keeps a file that a session left, or moves it to quarantine.
+    /// The sessions of which files are in quarantine, with just those files; the newest first.
+    pub(crate) async fn in_quarantine(&self) -> Vec<SessionRecordView> {
+        let mut found = self.records(|_, count| count.in_quarantine > 0).await;
+        for one in &mut found {
+            one.files.retain(|file| file.moved_to.is_some());
+        }
+        found.retain(|one| !one.files.is_empty());
+        found.truncate(MOST_SESSIONS);
+        found
+    }
+
+    /// The records of the sessions for which something holds, the newest first.
+    async fn records(&self, is_meant: impl Fn(&String, &FileCounts) -> bool) -> Vec<SessionRecordView> {
+        let counts = self.undecided.borrow().clone();
+        let mut found = Vec::new();
+        for (id, _) in counts.iter().filter(|(id, count)| is_meant(id, count)) {
+            // One whose record cannot be read is in the log, and is shown when it is asked for by name.
+            found.extend(self.session(id).await.ok());
+        }
+        found.sort_by_key(|session| std::cmp::Reverse(session.started_ms));
+        found
+    }
+
+    /// Keeps a file that a session left, moves it to quarantine, puts it back from there, or deletes it. Of a session that is not
+    /// over nothing is put back.
     ///
     /// # Errors
     /// [`DecideError`].
@@ -155,8 +172,13 @@ impl Autostart {
         session: &str,
         path: String,
         choice: LeftChoice,
+        is_live: bool,
     ) -> Result<(), DecideError> {
         checked(session)?;
+        let puts_back = matches!(choice, LeftChoice::PutBack | LeftChoice::Exchange);
+        if puts_back && (is_live || self.last_looks.is_of(session)) {
+            return Err(DecideError::NotOver(session.to_owned()));
+        }
         let (done, decided) = oneshot::channel();
         self.tell(RecorderMessage::Decide { session: session.to_owned(), path, choice, done });
         decided

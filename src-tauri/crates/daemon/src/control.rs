@@ -62,8 +62,10 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
             let live: Vec<String> = state.live().iter().map(|session| session.id.clone()).collect();
             Reply::LeftBehind(state.services.autostart.left_behind(&live).await)
         }
+        Request::Quarantine => Reply::Quarantine(state.services.autostart.in_quarantine().await),
         Request::DecideLeft { session, path, choice } => {
-            match state.services.autostart.decide(&session, path, choice).await {
+            let is_live = state.live().iter().any(|live| live.id == session);
+            match state.services.autostart.decide(&session, path, choice, is_live).await {
                 Ok(()) => self::session(state, &session).await,
                 Err(problem) => undecided(&problem),
             }
@@ -100,10 +102,14 @@ async fn session(state: &DaemonState, id: &str) -> Reply {
 
 fn undecided(problem: &DecideError) -> Reply {
     let code = match problem {
-        DecideError::NoSession(_) | DecideError::NoFile { .. } => ErrorCode::NotFound,
-        DecideError::NotMoved { .. } | DecideError::Record { .. } | DecideError::NotOnRecord(_) => {
-            ErrorCode::Storage
+        DecideError::NoSession(_) | DecideError::NoFile { .. } | DecideError::NotInQuarantine { .. } => {
+            ErrorCode::NotFound
         }
+        DecideError::NotMoved { .. }
+        | DecideError::NotOver(_)
+        | DecideError::NotPutBack { .. }
+        | DecideError::Record { .. }
+        | DecideError::NotOnRecord(_) => ErrorCode::Storage,
     };
     failed(code, problem.to_string())
 }

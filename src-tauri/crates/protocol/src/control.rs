@@ -16,8 +16,8 @@ pub struct RequestFrame {
     pub request: Request,
 }
 
-/// A request. All of them show, take away, keep what is there as it is, or end what was stopped, after which the person is
-/// asked as before.
+/// A request. All of them show, take away, keep what is there as it is, put back what was moved to quarantine, or end what was
+/// stopped, after which the person is asked as before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
@@ -32,7 +32,9 @@ pub enum Request {
     },
     /// The ended sessions that left files about which the person has not said anything, the newest first.
     LeftBehind,
-    /// Keeps a file that a session left, or moves it to quarantine.
+    /// The sessions of which files are in quarantine, with just those files, the newest first.
+    Quarantine,
+    /// Keeps a file that a session left, moves it to quarantine, puts it back from there, or deletes it.
     DecideLeft {
         /// Id of the session.
         session: String,
@@ -122,6 +124,8 @@ pub enum Reply {
     Session(SessionRecordView),
     /// For [`Request::LeftBehind`].
     LeftBehind(Vec<SessionRecordView>),
+    /// For [`Request::Quarantine`].
+    Quarantine(Vec<SessionRecordView>),
     /// For [`Request::LastLooks`]: for each a few words that name it.
     LastLooks(Vec<String>),
     /// For [`Request::Grants`].

@@ -166,8 +166,11 @@ pub struct LeftFileView {
     pub diff: Option<String>,
     /// Its fate so far.
     pub state: LeftState,
-    /// The path in quarantine, if it was moved there.
+    /// The path in quarantine, if it was moved there and is there still.
     pub moved_to: Option<String>,
+    /// Something stands at its path while it is in quarantine.
+    #[serde(default)]
+    pub occupied: bool,
     /// Keys of a git configuration that were put back.
     pub keys: Vec<String>,
     /// When it was seen last.
@@ -184,6 +187,12 @@ pub enum LeftState {
     Kept,
     /// It was moved to where nothing runs it.
     Quarantined,
+    /// It was put back from there.
+    Returned,
+    /// It was put back from there, and what stood at its path is there now.
+    Exchanged,
+    /// It was deleted from there.
+    Deleted,
     /// The dangerous part of it was put back to what it had been.
     PutBack,
 }
@@ -196,6 +205,12 @@ pub enum LeftChoice {
     Keep,
     /// It is moved to where nothing runs it.
     Quarantine,
+    /// It is put back from there, unless something stands at its path.
+    PutBack,
+    /// It is put back from there, and what stands at its path is moved there.
+    Exchange,
+    /// It is deleted from there.
+    Delete,
 }
 
 /// One grant.

@@ -36,6 +36,8 @@ mod name_text;
 #[cfg(target_os = "linux")]
 mod paths;
 #[cfg(target_os = "linux")]
+mod put_back;
+#[cfg(target_os = "linux")]
 mod quarantine;
 #[cfg(target_os = "linux")]
 mod reopened;
@@ -50,9 +52,13 @@ pub use name_table::{runs_later, strict_names};
 #[cfg(target_os = "linux")]
 pub use name_text::real_path;
 #[cfg(target_os = "linux")]
+pub use put_back::{PutBackError, delete, exchange, put_back};
+#[cfg(target_os = "linux")]
 pub use quarantine::quarantine;
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{FinishedJournal, Watcher, quarantine, real_path};
+pub use unsupported::{
+    FinishedJournal, PutBackError, Watcher, delete, exchange, put_back, quarantine, real_path,
+};
 #[cfg(target_os = "linux")]
 pub use watcher::{FinishedJournal, Watcher};
 

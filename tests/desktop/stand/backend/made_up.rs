@@ -104,6 +104,7 @@ pub(super) fn records(now: u64) -> Vec<SessionRecordView> {
         state,
         moved_to: (state == LeftState::Quarantined)
             .then(|| "/home/ada/.local/state/ironcurtain/sandboxes/quarantine/1-0/pre-commit".into()),
+        occupied: false,
         keys: if state == LeftState::PutBack {
             vec!["core.fsmonitor".into(), "core.pager".into()]
         } else {

@@ -4,13 +4,15 @@
 //!   the last look is forgotten. Killed in between, it is told twice rather than not at all.
 
 use super::last_looks::LastLook;
-use super::session_record::{SessionFacts, SessionRecord};
+use super::session_record::{FileCounts, SessionFacts, SessionRecord};
 use ironcurtain_audit::{Audit, Entry, Event, FileChange, FileDecision, FileFinding};
 use ironcurtain_protocol::LeftChoice;
-use ironcurtain_sandbox::autostart::{ChangeKind, Finding, FinishedJournal, quarantine};
+use ironcurtain_sandbox::autostart::{
+    ChangeKind, Finding, FinishedJournal, PutBackError, delete, exchange, put_back, quarantine,
+};
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Why a file is neither kept nor moved.
@@ -33,6 +35,25 @@ pub(crate) enum DecideError {
         /// The path.
         path: String,
         /// Its answer.
+        problem: String,
+    },
+    /// Nothing of it is in quarantine.
+    #[error("session `{session}` has no file `{path}` in quarantine")]
+    NotInQuarantine {
+        /// The session.
+        session: String,
+        /// The path.
+        path: String,
+    },
+    /// The server that it was taken from could change it again.
+    #[error("session `{0}` is not over: its server could change the file again; end the session first")]
+    NotOver(String),
+    /// It stays in quarantine.
+    #[error("`{path}` is in quarantine as before: {problem}")]
+    NotPutBack {
+        /// The path.
+        path: String,
+        /// Why.
         problem: String,
     },
     /// The record cannot be read or written.
@@ -67,8 +88,8 @@ pub(super) enum RecorderMessage {
     },
 }
 
-/// The number of files of each session that wait for the person's word; none of the sessions that are not named.
-pub(super) type Undecided = BTreeMap<String, usize>;
+/// The files of each session that are left for the person; none of the sessions that are not named.
+pub(super) type Undecided = BTreeMap<String, FileCounts>;
 
 /// The state of the recorder's task.
 pub(super) struct Recorder {
@@ -131,7 +152,7 @@ impl Recorder {
                 entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())));
             let counts = named.filter_map(|(session, dir)| {
                 let count = SessionRecord::read(&dir).ok()??.count();
-                (count > 0).then_some((session, count))
+                (count != FileCounts::default()).then_some((session, count))
             });
             Ok(counts.collect::<Undecided>())
         });
@@ -196,17 +217,14 @@ impl Recorder {
     async fn decide(&self, session: &str, path: String, choice: LeftChoice) -> Result<(), DecideError> {
         let (state, id, wanted) = (self.state.clone(), session.to_owned(), path.clone());
         let decided = self.change(session, move |record| {
-            let none = || DecideError::NoFile { session: id, path: wanted.clone() };
-            let file = record.undecided(&wanted).ok_or_else(none)?;
-            let decided = match choice {
-                LeftChoice::Keep => FileDecision::Kept,
-                LeftChoice::Quarantine => {
-                    let moved = quarantine(&state, &wanted);
-                    let moved =
-                        moved.map_err(|e| DecideError::NotMoved { path: wanted, problem: e.to_string() });
-                    FileDecision::Quarantined { moved_to: moved? }
+            let found = match choice {
+                LeftChoice::Keep | LeftChoice::Quarantine => record.undecided(&wanted),
+                LeftChoice::PutBack | LeftChoice::Exchange | LeftChoice::Delete => {
+                    record.in_quarantine(&wanted)
                 }
             };
+            let file = found.ok_or_else(|| nothing(choice, id, wanted.clone()))?;
+            let decided = done(choice, &state, &wanted, file.kept_in().unwrap_or_default())?;
             file.decided = Some(decided.clone());
             Ok((record.facts.clone(), decided))
         });
@@ -215,6 +233,18 @@ impl Recorder {
             FileDecision::Kept => format!("you keep `{path}`, which the server {} left", facts.server),
             FileDecision::Quarantined { moved_to } => {
                 format!("you moved `{path}`, which the server {} left, to `{moved_to}`", facts.server)
+            }
+            FileDecision::Returned => {
+                format!("you put `{path}`, which the server {} left, back from quarantine", facts.server)
+            }
+            FileDecision::Exchanged { moved_to } => {
+                let server = &facts.server;
+                format!(
+                    "you put `{path}`, which the server {server} left, back from quarantine, and what stood there to `{moved_to}`"
+                )
+            }
+            FileDecision::Deleted => {
+                format!("you deleted `{path}`, which the server {} left, from quarantine", facts.server)
             }
         };
         let mut entry = Entry::new(Event::FileDecided, summary);
@@ -237,7 +267,7 @@ impl Recorder {
             let session = session.to_owned();
             move |problem: io::Error| DecideError::Record { session, problem: problem.to_string() }
         };
-        let work = move || -> Result<(T, usize), DecideError> {
+        let work = move || -> Result<(T, FileCounts), DecideError> {
             let record = SessionRecord::read(&dir).map_err(failed.clone())?;
             let mut record = record.ok_or(DecideError::NoSession(id))?;
             let done = change(&mut record)?;
@@ -249,11 +279,51 @@ impl Recorder {
             problem: e.to_string(),
         };
         let (done, count) = tokio::task::spawn_blocking(work).await.map_err(problem)??;
-        self.undecided.send_modify(|all| match count {
-            0 => drop(all.remove(session)),
-            count => drop(all.insert(session.to_owned(), count)),
+        self.undecided.send_modify(|all| {
+            if count == FileCounts::default() {
+                all.remove(session);
+            } else {
+                all.insert(session.to_owned(), count);
+            }
         });
         Ok(done)
+    }
+}
+
+/// Does what the person said to a file, which is in quarantine at `kept` if it is.
+fn done(choice: LeftChoice, state: &Path, path: &str, kept: &str) -> Result<FileDecision, DecideError> {
+    let stays = |problem: PutBackError| DecideError::NotPutBack {
+        path: path.to_owned(),
+        problem: problem.to_string(),
+    };
+    Ok(match choice {
+        LeftChoice::Keep => FileDecision::Kept,
+        LeftChoice::Quarantine => {
+            let refused =
+                |e: io::Error| DecideError::NotMoved { path: path.to_owned(), problem: e.to_string() };
+            FileDecision::Quarantined { moved_to: quarantine(state, path).map_err(refused)? }
+        }
+        LeftChoice::PutBack => {
+            put_back(state, path, kept).map_err(stays)?;
+            FileDecision::Returned
+        }
+        LeftChoice::Exchange => {
+            let moved = exchange(state, path, kept).map_err(stays)?;
+            moved.map_or(FileDecision::Returned, |moved_to| FileDecision::Exchanged { moved_to })
+        }
+        LeftChoice::Delete => {
+            delete(state, path, kept).map_err(stays)?;
+            FileDecision::Deleted
+        }
+    })
+}
+
+fn nothing(choice: LeftChoice, session: String, path: String) -> DecideError {
+    match choice {
+        LeftChoice::Keep | LeftChoice::Quarantine => DecideError::NoFile { session, path },
+        LeftChoice::PutBack | LeftChoice::Exchange | LeftChoice::Delete => {
+            DecideError::NotInQuarantine { session, path }
+        }
     }
 }
 

@@ -57,6 +57,15 @@ pub(crate) struct SessionRecord {
     pub(crate) unfinished: Vec<String>,
 }
 
+/// The numbers of files of a session that are left for the person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct FileCounts {
+    /// Those that wait for the person's word.
+    pub(crate) undecided: usize,
+    /// Those in quarantine.
+    pub(crate) in_quarantine: usize,
+}
+
 /// A file that a session left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -76,6 +85,21 @@ impl LeftFile {
         path(&self.finding)
     }
 
+    /// The path in quarantine of the file, or of what it was exchanged for, while it is there.
+    pub(crate) fn kept_in(&self) -> Option<&str> {
+        let kept = match (&self.decided, &self.finding) {
+            (Some(FileDecision::Quarantined { moved_to } | FileDecision::Exchanged { moved_to }), _)
+            | (None, Finding::Quarantined { moved_to, .. }) => moved_to,
+            (_, _) => return None,
+        };
+        real_path(kept).symlink_metadata().is_ok().then_some(kept.as_str())
+    }
+
+    /// True if something stands at its path.
+    pub(crate) fn is_occupied(&self) -> bool {
+        self.path().is_some_and(|path| real_path(path).symlink_metadata().is_ok())
+    }
+
     /// True if the person has still to decide about it, and it is still there.
     pub(crate) fn is_undecided(&self) -> bool {
         match &self.finding {
@@ -84,6 +108,20 @@ impl LeftFile {
             }
             Finding::Quarantined { .. } | Finding::Restored { .. } | Finding::Unfinished { .. } => false,
         }
+    }
+}
+
+impl LeftFile {
+    /// True if a finding says nothing new of it. What was taken away is new when it is there again.
+    fn says(&self, finding: &Finding) -> bool {
+        let was_taken = matches!(&self.finding, Finding::Left { .. })
+            && matches!(
+                &self.decided,
+                Some(
+                    FileDecision::Quarantined { .. } | FileDecision::Exchanged { .. } | FileDecision::Deleted
+                )
+            );
+        !was_taken && says_the_same(&self.finding, finding)
     }
 }
 
@@ -124,13 +162,12 @@ impl SessionRecord {
             self.unfinished.extend(is_new.then_some(reason));
             return is_new;
         }
-        let known = self.files.iter().position(|file| file.path() == path(&finding));
-        if known
-            .is_some_and(|at| self.files.get(at).is_some_and(|file| says_the_same(&file.finding, &finding)))
-        {
+        let is_of_path = |file: &&LeftFile| file.path() == path(&finding);
+        if self.files.iter().filter(is_of_path).any(|file| file.says(&finding)) {
             return false;
         }
-        match known {
+        // One that is in quarantine stays listed when another one comes in its place.
+        match self.files.iter().position(|file| is_of_path(&file) && file.kept_in().is_none()) {
             Some(at) => drop(self.files.remove(at)),
             None if self.files.len() >= MOST_FILES => {
                 self.more += 1;
@@ -147,9 +184,18 @@ impl SessionRecord {
         self.files.iter_mut().find(|file| file.path() == Some(path) && file.is_undecided())
     }
 
-    /// The number of files the person has still to say something to.
-    pub(crate) fn count(&self) -> usize {
-        self.files.iter().filter(|file| file.is_undecided()).count()
+    /// The newest file of this path that is in quarantine.
+    pub(crate) fn in_quarantine(&mut self, path: &str) -> Option<&mut LeftFile> {
+        self.files.iter_mut().rfind(|file| file.path() == Some(path) && file.kept_in().is_some())
+    }
+
+    /// The number of files the person has still to say something to, and of those in quarantine.
+    pub(crate) fn count(&self) -> FileCounts {
+        let number = |is: fn(&LeftFile) -> bool| self.files.iter().filter(|file| is(file)).count();
+        FileCounts {
+            undecided: number(LeftFile::is_undecided),
+            in_quarantine: number(|file| file.kept_in().is_some()),
+        }
     }
 }
 
@@ -224,15 +270,46 @@ mod tests {
         std::fs::write(&file, "all:\n").unwrap();
         let mut all = record();
         assert!(all.add(left(&file, "+all:"), 1));
-        assert_eq!(all.count(), 1);
+        assert_eq!(all.count().undecided, 1);
         all.undecided(file.to_str().unwrap()).unwrap().decided = Some(FileDecision::Kept);
         assert!(!all.add(left(&file, "+all:"), 2));
-        assert_eq!(all.count(), 0);
+        assert_eq!(all.count().undecided, 0);
         assert!(all.add(left(&file, "+all: evil"), 3));
-        assert_eq!((all.count(), all.files.len()), (1, 1));
+        assert_eq!((all.count().undecided, all.files.len()), (1, 1));
         // One that is gone asks nothing of anybody.
         std::fs::remove_file(&file).unwrap();
-        assert_eq!(all.count(), 0);
+        assert_eq!(all.count(), FileCounts::default());
+    }
+
+    #[test]
+    fn what_is_in_quarantine_stays_listed_until_it_is_put_back_or_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, kept) = (dir.path().join("Makefile"), [dir.path().join("0"), dir.path().join("1")]);
+        kept.iter().for_each(|kept| std::fs::write(kept, "all:").unwrap());
+        let moved = |kept: &Path| Finding::Quarantined {
+            path: path.display().to_string(),
+            moved_to: kept.display().to_string(),
+            when: "later".into(),
+        };
+        let mut all = record();
+        let [first, second] = &kept;
+        assert!(all.add(moved(first), 1) && all.add(moved(second), 2) && !all.add(moved(first), 3));
+        assert_eq!(all.count(), FileCounts { undecided: 0, in_quarantine: 2 });
+        let name = path.to_str().unwrap();
+        let newest = all.in_quarantine(name).unwrap();
+        assert_eq!(newest.kept_in(), second.to_str());
+        newest.decided = Some(FileDecision::Returned);
+        assert_eq!(all.in_quarantine(name).unwrap().kept_in(), first.to_str());
+        std::fs::remove_file(first).unwrap();
+        assert!(all.in_quarantine(name).is_none());
+        assert_eq!(all.count(), FileCounts::default());
+        // What the person had moved away is told of when it is there again, be it the same.
+        std::fs::write(&path, "all:").unwrap();
+        assert!(all.add(left(&path, "+all:"), 4));
+        let moved_to = second.display().to_string();
+        all.undecided(name).unwrap().decided = Some(FileDecision::Quarantined { moved_to });
+        assert!(all.add(left(&path, "+all:"), 5));
+        assert_eq!(all.count(), FileCounts { undecided: 1, in_quarantine: 1 });
     }
 
     #[test]

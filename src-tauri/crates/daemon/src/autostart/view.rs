@@ -39,35 +39,45 @@ fn file(file: &LeftFile) -> Option<LeftFileView> {
         diff: None,
         state,
         moved_to: None,
+        occupied: false,
         keys: Vec::new(),
         time_ms: file.time_ms,
     };
+    let moved_to = file.kept_in().map(visible::path);
+    let occupied = moved_to.is_some() && file.is_occupied();
     match &file.finding {
         Finding::Left { path, when, change, diff } => {
-            let (state, moved_to) = match &file.decided {
-                None if file.is_undecided() => (LeftState::Left, None),
+            let state = match &file.decided {
+                None if file.is_undecided() => LeftState::Left,
                 None => return None,
-                Some(FileDecision::Kept) => (LeftState::Kept, None),
-                Some(FileDecision::Quarantined { moved_to }) => {
-                    (LeftState::Quarantined, Some(visible::path(moved_to)))
-                }
+                Some(decided) => state(decided),
             };
             let diff = diff.as_deref().map(|diff| visible::lines(&visible::head(diff, LONGEST_DIFF)));
             let is_new = match change {
                 ChangeKind::New => true,
                 ChangeKind::Changed => false,
             };
-            Some(LeftFileView { is_new, diff, moved_to, ..view(path, when, state) })
+            Some(LeftFileView { is_new, diff, moved_to, occupied, ..view(path, when, state) })
         }
-        Finding::Quarantined { path, moved_to, when } => Some(LeftFileView {
-            moved_to: Some(visible::path(moved_to)),
-            ..view(path, when, LeftState::Quarantined)
-        }),
+        Finding::Quarantined { path, when, moved_to: _ } => {
+            let state = file.decided.as_ref().map_or(LeftState::Quarantined, state);
+            Some(LeftFileView { moved_to, occupied, ..view(path, when, state) })
+        }
         Finding::Restored { path, keys } => Some(LeftFileView {
             is_new: false,
             keys: keys.iter().map(|key| visible::line(key)).collect(),
             ..view(path, "when git runs here", LeftState::PutBack)
         }),
         Finding::Unfinished { .. } => None,
+    }
+}
+
+fn state(decided: &FileDecision) -> LeftState {
+    match decided {
+        FileDecision::Kept => LeftState::Kept,
+        FileDecision::Quarantined { .. } => LeftState::Quarantined,
+        FileDecision::Returned => LeftState::Returned,
+        FileDecision::Exchanged { .. } => LeftState::Exchanged,
+        FileDecision::Deleted => LeftState::Deleted,
     }
 }

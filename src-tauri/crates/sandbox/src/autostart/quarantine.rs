@@ -126,18 +126,18 @@ fn disarmed(name: &str, kept: &Path) -> String {
 }
 
 /// The bounds of a copy, of which others wait for the end. Who wrote what is copied may change it meanwhile.
-struct BoundedCopy {
+pub(super) struct BoundedCopy {
     bytes: u64,
     names: usize,
 }
 
 impl BoundedCopy {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { bytes: MOST_COPIED, names: MOST_NAMES }
     }
 
     /// Copies what people would miss: files, folders and symlinks. Nothing is followed, and nothing waited for.
-    fn copy(&mut self, dir: &OwnedFd, name: &Path, to: &Path, depth: usize) -> io::Result<()> {
+    pub(super) fn copy(&mut self, dir: &OwnedFd, name: &Path, to: &Path, depth: usize) -> io::Result<()> {
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
         self.names = self.names.checked_sub(1).filter(|_| depth < DEEPEST).ok_or_else(too_large)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

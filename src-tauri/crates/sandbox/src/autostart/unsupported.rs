@@ -64,6 +64,26 @@ pub fn quarantine(_state_dir: &Path, _path: &str) -> io::Result<String> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// Why something is not put back, or not deleted.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing is in quarantine on this platform")]
+pub struct PutBackError;
+
+/// Puts back what was moved from `path` to `kept`.
+pub fn put_back(_state_dir: &Path, _path: &str, _kept: &str) -> Result<(), PutBackError> {
+    Err(PutBackError)
+}
+
+/// Puts it back, and what stands there now into quarantine.
+pub fn exchange(_state_dir: &Path, _path: &str, _kept: &str) -> Result<Option<String>, PutBackError> {
+    Err(PutBackError)
+}
+
+/// Deletes for good what was moved from `path` to `kept`.
+pub fn delete(_state_dir: &Path, _path: &str, _kept: &str) -> Result<(), PutBackError> {
+    Err(PutBackError)
+}
+
 /// The path that a finding names.
 pub fn real_path(shown: &str) -> std::path::PathBuf {
     shown.into()
