@@ -4,7 +4,7 @@ use crate::client::{BOUND, Client};
 use crate::hostile;
 use crate::world::{World, eventually};
 use ironcurtain_daemon::consent::Lifetime;
-use ironcurtain_daemon::{Gift, GiveError, GrantTerms};
+use ironcurtain_daemon::{Gift, GiftOf, GiveError, GrantTerms};
 use ironcurtain_policy::{Access, AccessSet};
 use ironcurtain_protocol::{GrantView, Reply, Request};
 use std::path::Path;
@@ -19,7 +19,7 @@ fn gift(world: &World, path: &Path, access: &[Access], lifetime: Lifetime) -> Gi
     assert_eq!((&known[0].servers, &known[0].live), (&vec!["hostile".into()], &vec!["hostile".into()]));
     let access = access.iter().fold(AccessSet::default(), |all, access| all.with(*access));
     let (client, path) = (known[0].key.clone(), path.to_path_buf());
-    Gift { client, server: "hostile".into(), path, access, lifetime }
+    Gift { client, server: "hostile".into(), what: GiftOf::Files { path, access }, lifetime }
 }
 
 fn only_grant(world: &World) -> GrantView {
@@ -40,16 +40,16 @@ fn a_folder_given_beforehand_is_open_without_a_question_and_nothing_beside_it_is
     client.sneak(&inside).refused(MISSING);
     let given = gift(&world, &world.path("docs/a"), &[Access::Read], Lifetime::Hour);
     let path = world.wait(world.daemon.give(given)).unwrap();
-    assert_eq!(path.as_str(), world.path("docs/a").to_str().unwrap());
+    assert_eq!(path, world.path("docs/a").to_str().unwrap());
     let grant = only_grant(&world);
-    assert_eq!(grant.path, path.as_str());
+    assert_eq!(grant.path, path);
     assert_eq!((grant.kind.as_str(), grant.access.as_slice()), ("folder", ["read".to_owned()].as_slice()));
     assert_eq!(grant.provenance, "you picked it in the window");
     seen(&mut client, &inside, "secret");
     assert_eq!(client.open(&inside).ok(), "secret");
     client.sneak(&beside).refused(MISSING);
     client.scribble(&inside).refused(READ_ONLY);
-    assert!(world.activity().iter().any(|entry| entry.event == "grant" && entry.paths == [path.as_str()]));
+    assert!(world.activity().iter().any(|entry| entry.event == "grant" && entry.paths == [path.clone()]));
     assert!(!world.activity().iter().any(|entry| entry.event == "question"));
 }
 
@@ -157,4 +157,59 @@ fn a_server_is_started_again_by_the_persons_wish_and_its_session_lives_on_with_i
     assert_eq!(after.id, before.id);
     assert_ne!(after.server_pid, before.server_pid);
     assert!(world.wait(world.daemon.restart_server("none")).is_err());
+}
+
+/// A gift of something that is not picked, to the only client that is connected.
+fn named(world: &World, what: GiftOf, lifetime: Lifetime) -> Result<String, GiveError> {
+    let gift = Gift { what, ..gift(world, &world.path("docs"), &[Access::Read], lifetime) };
+    world.wait(world.daemon.give(gift))
+}
+
+#[test]
+fn a_tool_given_beforehand_is_used_without_a_question_and_no_tool_that_names_things_is_given() {
+    let world = hostile::world();
+    // Each tool is asked about.
+    let rules = r#"{ "schemaVersion": 1, "rules": [ { "name": "ask", "if": {}, "then": "escalate", "reason": "ask" } ] }"#;
+    std::fs::write(world.home.policy().join("compiled-policy.json"), rules).unwrap();
+    let mut client = world.connect("hostile");
+    client.plain("now").refused("DENIED");
+    let tool = |name: &str| GiftOf::Tool(name.to_owned());
+    assert!(world.daemon.known_clients()[0].tools["hostile"].contains(&"now".to_owned()));
+    assert!(!world.daemon.known_clients()[0].tools["hostile"].contains(&"open".to_owned()));
+    assert!(matches!(named(&world, tool("open"), Lifetime::Hour), Err(GiveError::NamesThings(_))));
+    assert!(matches!(named(&world, tool("none"), Lifetime::Hour), Err(GiveError::UnknownTool(_))));
+    assert!(matches!(named(&world, tool("run"), Lifetime::Always), Err(GiveError::ToolForAlways(_))));
+    assert_eq!(world.grants(), []);
+    assert_eq!(named(&world, tool("now"), Lifetime::Hour).unwrap(), "now");
+    let grant = only_grant(&world);
+    assert_eq!(
+        (grant.kind.as_str(), grant.path.as_str(), grant.provenance.as_str()),
+        ("tool", "now", "you granted it beforehand")
+    );
+    client.plain("now").ok();
+    client.plain("heard").refused("DENIED");
+    assert!(matches!(world.request(Request::Revoke { grant: grant.id }), Reply::Revoked { .. }));
+    client.plain("now").refused("DENIED");
+}
+
+#[test]
+fn a_host_is_given_beforehand_only_where_a_permission_lets_it_be_reached() {
+    let network = serde_json::json!({ "network": { "allowedDomains": [], "deniedDomains": ["evil.example.test"], "askUnknown": true } });
+    let world = hostile::contained(&network);
+    let _client = world.connect("hostile");
+    let give = |host: &str| named(&world, GiftOf::Host(host.to_owned()), Lifetime::Hour);
+    for bad in ["https://a.example.test", "*", "printer", "a.example.test:0"] {
+        assert!(matches!(give(bad), Err(GiveError::Host(_))), "{bad}");
+    }
+    assert!(matches!(give("*.example.test"), Err(GiveError::NoHost(_))));
+    for out_of_reach in ["evil.example.test", "printer.local"] {
+        assert!(matches!(give(out_of_reach), Err(GiveError::OutOfReach { .. })), "{out_of_reach}");
+    }
+    assert_eq!(world.grants(), []);
+    assert_eq!(give("A.example.test").unwrap(), "a.example.test:443");
+    assert_eq!(only_grant(&world).kind, "host");
+    let shut = hostile::world();
+    let _client = shut.connect("hostile");
+    let refused = named(&shut, GiftOf::Host("a.example.test".to_owned()), Lifetime::Hour);
+    assert!(matches!(refused, Err(GiveError::OutOfReach { .. })), "{refused:?}");
 }

@@ -5,7 +5,7 @@ use super::command_error::CommandError;
 use super::pick::{Picked, pick};
 use crate::backend::Trusted;
 use ironcurtain_daemon::consent::{Lifetime, visible};
-use ironcurtain_daemon::{Gift, GiveError, GrantTerms, StandingGrant};
+use ironcurtain_daemon::{Gift, GiftOf, GiveError, GrantTerms, StandingGrant};
 use ironcurtain_policy::{Access, AccessSet};
 use ironcurtain_protocol::{Reply, Request};
 use serde::{Deserialize, Serialize};
@@ -48,15 +48,27 @@ pub(super) enum LifetimeWord {
     Always,
 }
 
-/// Who is to be given what; the thing itself is picked.
+/// Who is to be given what. A file or folder is picked.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedGift {
     client: String,
     server: String,
-    kind: Picked,
+    kind: GiftKind,
+    /// The host, or the tool.
+    what: String,
     access: Vec<AccessWord>,
     lifetime: LifetimeWord,
+}
+
+/// The kind of what is given.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum GiftKind {
+    File,
+    Folder,
+    Host,
+    Tool,
 }
 
 /// Other terms for a grant.
@@ -161,22 +173,21 @@ pub(super) async fn grant_beforehand(
     gift: WantedGift,
 ) -> Result<Option<String>, CommandError> {
     let trusted = trusted(&state)?;
+    let picked = async |title: &str, kind: Picked| {
+        let access = access_set(&gift.access);
+        pick(title, kind, &state.home).await.map(|path| GiftOf::Files { path, access })
+    };
     let what = match gift.kind {
-        Picked::File => "a file",
-        Picked::Folder => "a folder with all that is below it",
+        GiftKind::File => picked("Grant a file", Picked::File).await,
+        GiftKind::Folder => picked("Grant a folder with all that is below it", Picked::Folder).await,
+        GiftKind::Host => Some(GiftOf::Host(gift.what)),
+        GiftKind::Tool => Some(GiftOf::Tool(gift.what)),
     };
-    let title = format!("Grant {what}");
-    let Some(path) = pick(&title, gift.kind, &state.home).await else { return Ok(None) };
-    let gift = Gift {
-        client: gift.client,
-        server: gift.server,
-        path,
-        access: access_set(&gift.access),
-        lifetime: gift.lifetime.into(),
-    };
+    let Some(what) = what else { return Ok(None) };
+    let gift = Gift { client: gift.client, server: gift.server, what, lifetime: gift.lifetime.into() };
     let daemon = trusted.daemon.clone();
     let granted = given(&trusted, async move { daemon.give(gift).await }).await?;
-    Ok(Some(visible::path(granted.as_str())))
+    Ok(Some(visible::path(&granted)))
 }
 
 /// Gives on the trusted process's own threads.

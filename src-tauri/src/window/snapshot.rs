@@ -10,6 +10,7 @@ use ironcurtain_protocol::{
     GrantView, QuestionsView, Reply, Request, SessionRecordView, SessionView, StatusView,
 };
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tauri::State;
 
@@ -23,6 +24,8 @@ pub(crate) struct Snapshot {
     sessions: Vec<SessionView>,
     /// The records of live sessions, and of ended ones that left files which wait for the person's word.
     records: Vec<SessionRecordView>,
+    /// Sessions of which files are in quarantine, with just those files.
+    quarantine: Vec<SessionRecordView>,
     grants: Vec<GrantView>,
     waiting: Vec<PendingQuestion>,
     /// Those that nobody answered in time, and what is denied until a session ends.
@@ -44,11 +47,13 @@ struct ClientRow {
     name: String,
     servers: Vec<String>,
     live: Vec<String>,
+    /// The tools of its servers that can be given as they are.
+    tools: BTreeMap<String, Vec<String>>,
 }
 
 impl From<ProvedClient> for ClientRow {
-    fn from(ProvedClient { key, name, servers, live }: ProvedClient) -> Self {
-        Self { key, name, servers, live }
+    fn from(ProvedClient { key, name, servers, live, tools }: ProvedClient) -> Self {
+        Self { key, name, servers, live, tools }
     }
 }
 
@@ -59,6 +64,8 @@ pub(super) async fn snapshot(state: State<'_, AppState>) -> Result<Snapshot, Com
     let reply = state.backend.request(Request::Sessions).await;
     let Reply::Sessions(sessions) = reply else { return Err(CommandError::of(reply)) };
     let records = records(&state, &sessions).await?;
+    let reply = state.backend.request(Request::Quarantine).await;
+    let Reply::Quarantine(quarantine) = reply else { return Err(CommandError::of(reply)) };
     let reply = state.backend.request(Request::Grants).await;
     let Reply::Grants(grants) = reply else { return Err(CommandError::of(reply)) };
     let reply = state.backend.request(Request::Questions).await;
@@ -74,6 +81,7 @@ pub(super) async fn snapshot(state: State<'_, AppState>) -> Result<Snapshot, Com
         status,
         sessions,
         records,
+        quarantine,
         grants,
         waiting,
         questions,

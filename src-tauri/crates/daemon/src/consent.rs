@@ -33,6 +33,7 @@ pub use identical::{AskedFirst, QuestionKey};
 pub use late::{LateAsking, LateError};
 pub use missed::{Inquiry, MissedError, MissedQuestion, MissedQuestions, MissedState};
 pub use not_approved::{NotApproved, PAUSED};
+pub(crate) use offers::may_last;
 pub use offers::{grants_of, offers, tilde};
 pub use principal::Principal;
 pub(crate) use principal::shown_client;

@@ -4,7 +4,7 @@ mod accept;
 mod giving;
 mod take_over;
 
-pub use giving::{Gift, GiveError, GrantTerms, ProvedClient};
+pub use giving::{Gift, GiftOf, GiveError, GrantTerms, ProvedClient};
 
 use crate::autostart::{Autostart, AutostartParts};
 use crate::clock::Clock;

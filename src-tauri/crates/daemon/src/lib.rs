@@ -48,7 +48,8 @@ pub use config::{
     Servers,
 };
 pub use daemon::{
-    Daemon, DaemonOptions, ENDING, Gift, GiveError, GrantTerms, ProvedClient, RestartError, StartError, start,
+    Daemon, DaemonOptions, ENDING, Gift, GiftOf, GiveError, GrantTerms, ProvedClient, RestartError,
+    StartError, start,
 };
 pub use event_log::EventLog;
 pub use grants::{Files, GrantSubject, Granted, StandingGrant, StoreError};

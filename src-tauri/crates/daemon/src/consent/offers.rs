@@ -8,6 +8,7 @@
 mod project;
 mod tool;
 
+pub(crate) use tool::may_last;
 pub(super) use tool::tool_offer;
 
 use super::grantable::{Grantable, RequestedAccess, folders, merged};

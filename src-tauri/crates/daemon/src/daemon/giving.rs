@@ -5,18 +5,25 @@
 //!   that removes for always.
 //! - INVARIANT: a grant is on record before it is given. What is changed is given anew first, and then the old one is taken back.
 
+mod beyond_files;
+mod give_error;
+
+pub use give_error::GiveError;
+
 use super::Daemon;
 use crate::clock::{now_ms, random_name};
 use crate::consent::{Lifetime, visible};
 use crate::control::{self, Asker};
-use crate::grants::{Files, GrantError, GrantSubject, Granted, StandingGrant};
+use crate::grants::{Files, GrantSubject, Granted, StandingGrant};
 use ironcurtain_audit::{Entry, Event};
-use ironcurtain_paths::{CanonicalPath, PathError, PathKind, Resolver};
+use ironcurtain_paths::{PathKind, Resolver};
 use ironcurtain_policy::{AccessSet, GrantKind};
 use ironcurtain_protocol::{Reply, Request};
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
+
+/// The origin of what is given beforehand without a picker, in words.
+const BEFOREHAND: &str = "you granted it beforehand";
 
 /// A client that the kernel proved at some time, to which something can be given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,21 +36,37 @@ pub struct ProvedClient {
     pub servers: Vec<String>,
     /// The servers that it has live sessions with.
     pub live: Vec<String>,
+    /// The tools of its servers that can be given as they are ([`GiftOf::Tool`]), by server.
+    pub tools: BTreeMap<String, Vec<String>>,
 }
 
-/// A file or folder that the person picked, for one client with one server.
+/// Something that is given beforehand to one client with one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gift {
     /// The client's executable.
     pub client: String,
     /// The server.
     pub server: String,
-    /// The path that was picked.
-    pub path: PathBuf,
-    /// The access to it.
-    pub access: AccessSet,
+    /// The thing itself.
+    pub what: GiftOf,
     /// The lifetime; for that of the session, each live one with this server gets it.
     pub lifetime: Lifetime,
+}
+
+/// A thing that can be given beforehand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GiftOf {
+    /// A file or folder that the person picked.
+    Files {
+        /// The path that was picked.
+        path: PathBuf,
+        /// The access to it.
+        access: AccessSet,
+    },
+    /// A host, as the person wrote it; port 443 where none is named.
+    Host(String),
+    /// A tool of the server's, of which no argument names a thing of the person's.
+    Tool(String),
 }
 
 /// Other terms for a grant. What is not named stays as it is.
@@ -55,57 +78,6 @@ pub struct GrantTerms {
     pub lifetime: Option<Lifetime>,
     /// A part of the folder, in its place.
     pub part: Option<PathBuf>,
-}
-
-/// Why nothing is given.
-#[derive(Debug, thiserror::Error)]
-pub enum GiveError {
-    /// No such client has been seen.
-    #[error("no client `{0}` has connected yet; start it with a server of IronCurtain first")]
-    UnknownClient(String),
-    /// It has no session that the grant could end with.
-    #[error("the session is over; choose a time instead")]
-    NoSession,
-    /// Nothing may be done with it.
-    #[error("choose what it may do: read, write or delete")]
-    NoAccess,
-    /// Removing is never for always.
-    #[error("deleting is not granted until it is taken back; choose a time, or leave deleting out")]
-    RemovesForAlways,
-    /// The path is not UTF-8.
-    #[error("the name of what was picked is not UTF-8, so no agent can name it either")]
-    NotUtf8,
-    /// The path cannot be resolved.
-    #[error("`{path}` cannot be granted: {problem}")]
-    Path {
-        /// The path.
-        path: String,
-        /// Why not.
-        problem: PathError,
-    },
-    /// There is no file and no folder.
-    #[error("`{0}` is neither a file nor a folder")]
-    NoFile(String),
-    /// It holds, or lies in, what must never be granted.
-    #[error(
-        "`{0}` is never granted: it is or holds your home, keys, or IronCurtain's own files; pick a folder within it"
-    )]
-    Limits(String),
-    /// There is no such grant any more, or it is none of files.
-    #[error("there is no such permission for files any more")]
-    Gone,
-    /// The terms go beyond what was granted.
-    #[error("that is more than was granted; grant it beforehand instead")]
-    Wider,
-    /// No name could be made.
-    #[error("no grant could be made: {0}")]
-    NoName(#[from] io::Error),
-    /// It cannot be put on record or stored.
-    #[error(transparent)]
-    Grant(#[from] GrantError),
-    /// The new one is given, and the old one is still there.
-    #[error("it is granted on the new terms, but the old permission is not proved to be gone: {0}")]
-    OldOneStays(String),
 }
 
 impl Daemon {
@@ -123,6 +95,7 @@ impl Daemon {
                 name: visible::line(&subject.client_name),
                 servers: Vec::new(),
                 live: Vec::new(),
+                tools: BTreeMap::new(),
             });
             for (list, counts) in [(&mut client.servers, true), (&mut client.live, is_live)] {
                 if counts && !list.contains(&subject.server) {
@@ -132,6 +105,10 @@ impl Daemon {
         };
         self.0.live().iter().for_each(|session| note(&session.principal.subject(), true));
         self.0.services.grants.now().grants.iter().for_each(|grant| note(&grant.subject, false));
+        for client in known.values_mut() {
+            client.tools =
+                client.servers.iter().map(|server| (server.clone(), self.givable_tools(server))).collect();
+        }
         known.into_values().collect()
     }
 
@@ -141,14 +118,20 @@ impl Daemon {
         self.0.services.grants.listed().into_iter().find(|grant| grant.id == id)
     }
 
-    /// Gives what the person picked; the path is what was granted, canonical.
+    /// Gives what the person chose; the answer is what was granted, in canonical form.
     ///
     /// # Errors
     /// [`GiveError`]: nothing is given.
-    pub async fn give(&self, gift: Gift) -> Result<CanonicalPath, GiveError> {
+    pub async fn give(&self, gift: Gift) -> Result<String, GiveError> {
         let known = self.known_clients().into_iter().find(|known| known.key == gift.client);
         let known = known.ok_or_else(|| GiveError::UnknownClient(visible::line(&gift.client)))?;
-        let files = self.files(&gift.path, gift.access)?;
+        let (what, provenance) = match &gift.what {
+            GiftOf::Files { path, access } => {
+                (Granted::Files(self.files(path, *access)?), "you picked it in the window")
+            }
+            GiftOf::Host(host) => (self.host(&gift.server, host)?, BEFOREHAND),
+            GiftOf::Tool(tool) => (self.tool(&gift.server, tool, gift.lifetime)?, BEFOREHAND),
+        };
         let subject = |session| GrantSubject {
             client: known.key.clone(),
             client_name: known.name.clone(),
@@ -163,13 +146,12 @@ impl Daemon {
         if subjects.is_empty() {
             return Err(GiveError::NoSession);
         }
-        let path = files.path.clone();
-        let grants = subjects.into_iter().map(|subject| {
-            let what = Granted::Files(files.clone());
-            StandingGrant::given(what, subject, gift.lifetime, "you picked it in the window".to_owned())
-        });
+        let told = what.to_string();
+        let grants = subjects
+            .into_iter()
+            .map(|subject| StandingGrant::given(what.clone(), subject, gift.lifetime, provenance.to_owned()));
         self.hand_out(grants.collect::<Result<_, _>>()?).await?;
-        Ok(path)
+        Ok(told)
     }
 
     /// Gives again what was taken back, on the terms that it had.

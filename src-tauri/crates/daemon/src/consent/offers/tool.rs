@@ -36,7 +36,7 @@ pub(in crate::consent) fn tool_offer(client: &str, server: &str, tool: &ToolUse)
 
 /// Returns `true` if a use of a tool may be allowed for so long. Of one that nobody has annotated, nobody knows what the
 /// same call does another day.
-fn may_last(tool: &ToolUse, lifetime: Lifetime) -> bool {
+pub(crate) fn may_last(tool: &ToolUse, lifetime: Lifetime) -> bool {
     match lifetime {
         Lifetime::Session => true,
         Lifetime::Always => !tool.is_exact() && may_stand(tool.tool()),
