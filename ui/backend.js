@@ -16,7 +16,7 @@ export const showQuestion = () => invoke("show_question");
 export const endSession = (session) => invoke("end_session", { session });
 /** @param {string} session */
 export const restartServer = (session) => invoke("restart_server", { session });
-/** @type {(session: string, path: string, choice: "keep" | "quarantine") => Promise<unknown>} */
+/** @type {(session: string, path: string, choice: "keep" | "quarantine" | "put-back" | "exchange" | "delete") => Promise<unknown>} */
 export const decideLeft = (session, path, choice) => invoke("decide_left", { session, path, choice });
 
 /** @param {string} session @param {boolean} on */
@@ -37,7 +37,7 @@ export const takeBack = (grants) => invoke("take_back", { grants });
 export const giveAgain = (grant) => invoke("give_again", { grant });
 /** @type {(grant: string, terms: import("./types.js").Terms) => Promise<boolean>} False where nothing was picked. */
 export const changeGrant = (grant, terms) => invoke("change_grant", { grant, terms });
-/** @type {(gift: import("./types.js").Gift) => Promise<string | null>} The path that was picked and granted. */
+/** @type {(gift: import("./types.js").Gift) => Promise<string | null>} What was granted; null where nothing was picked. */
 export const grantBeforehand = (gift) => invoke("grant_beforehand", { gift });
 
 // Rules
@@ -53,7 +53,7 @@ export const saveRules = (text, before) => invoke("save_rules", { text, before }
 // Clients
 /** @type {() => Promise<import("./types.js").FoundClient[]>} */
 export const foundClients = () => invoke("found_clients");
-/** @type {(id: string, wish: "connect" | "move" | "disconnect") => Promise<import("./types.js").PlannedChange>} */
+/** @type {(id: string, wish: import("./types.js").ClientWish) => Promise<import("./types.js").PlannedChange>} */
 export const planClient = (id, wish) => invoke("plan_client", { id, wish });
 /** @type {(id: string) => Promise<string>} */
 export const writeClient = (id) => invoke("write_client", { id });
@@ -78,6 +78,29 @@ export const keepTools = (name) => invoke("keep_tools", { name });
 export const planServer = (wanted) => invoke("plan_server", { wanted });
 /** @type {() => Promise<string>} Writes what was shown. */
 export const writeServer = () => invoke("write_server");
+/** @type {(name: string) => Promise<import("./types.js").PlannedRemoval>} */
+export const planRemoval = (name) => invoke("plan_removal", { name });
+/** @type {() => Promise<string>} Takes out what was shown. */
+export const removeServer = () => invoke("remove_server");
+/** @type {(name: string) => Promise<unknown>} */
+export const restoreServer = (name) => invoke("restore_server", { name });
+/** @type {(name: string) => Promise<unknown>} */
+export const forgetServer = (name) => invoke("forget_server", { name });
+/** @type {(server: string, wanted: import("./types.js").WantedOpening) => Promise<{ what: string, words: string } | null>} Null where nothing was picked. */
+export const planOpening = (server, wanted) => invoke("plan_opening", { server, wanted });
+/** @type {() => Promise<string>} Opens what was shown. */
+export const writeOpening = () => invoke("write_opening");
+/** @type {(server: string, opening: import("./types.js").Opening) => Promise<string>} */
+export const closeOpening = (server, opening) => invoke("close_opening", { server, opening });
+
+// Profiles
+/** @type {() => Promise<import("./types.js").Profile[]>} */
+export const profiles = () => invoke("profiles");
+/** @type {(name: string, servers: string[]) => Promise<unknown>} */
+export const changeProfile = (name, servers) => invoke("change_profile", { name, servers });
+/** @type {(name: string) => Promise<unknown>} */
+export const dropProfile = (name) => invoke("drop_profile", { name });
+
 /** @type {(session: string) => Promise<string[]>} */
 export const serverLog = (session) => invoke("server_log", { session });
 
@@ -88,6 +111,10 @@ export const secrets = () => invoke("secrets");
 export const setSecret = (name, value) => invoke("set_secret", { name, value });
 /** @type {(name: string) => Promise<unknown>} */
 export const removeSecret = (name) => invoke("remove_secret", { name });
+/** @type {() => Promise<import("./types.js").PlainSecret[]>} Those that stand in the file of servers. */
+export const planSecretMove = () => invoke("plan_secret_move");
+/** @type {() => Promise<string>} Moves what was shown. */
+export const writeSecretMove = () => invoke("write_secret_move");
 
 // Activity
 /** @type {(wanted: import("./types.js").Wanted, skip: number, most: number) => Promise<import("./types.js").Calls>} */

@@ -2,9 +2,10 @@
 
 import { actButton } from "./acts.js";
 import * as backend from "./backend.js";
-import { accessTicks, LIFETIMES } from "./grant_gift.js";
+import { accessTicks } from "./grant_gift.js";
 import { html } from "./html.js";
 import * as parts from "./parts.js";
+import { LIFETIMES } from "./sentences.js";
 import { redraw } from "./state.js";
 
 /** @typedef {import("./types.js").Grant} Grant */

@@ -1,21 +1,23 @@
-// Granting a folder or a file beforehand: who may do what with it and for how long. What is picked is what is granted.
+// Granting beforehand: a folder or file that is picked, a tool, or a host; for whom, and for how long.
 
 import * as backend from "./backend.js";
-import { html, nothing } from "./html.js";
+import { html, live as liveValue, nothing } from "./html.js";
 import * as parts from "./parts.js";
+import { giftWords, LIFETIMES } from "./sentences.js";
 import { redraw, say } from "./state.js";
-import { list } from "./words.js";
+import { short } from "./words.js";
 
 /** @typedef {import("./types.js").KnownClient} KnownClient */
 /** @typedef {import("./types.js").Access} Access */
 
-/** @type {[import("./types.js").Lifetime, string][]} */
-export const LIFETIMES = [["session", "this session"], ["quarter-hour", "15 minutes"], ["hour", "1 hour"], ["always", "until I take it back"]];
 /** @type {Access[]} */
 export const ACCESSES = ["read", "write", "delete"];
 
+/** @type {[string, string][]} */
+const KINDS = [["files", "a folder or file"], ["tool", "a tool"], ["host", "a host"]];
+
 /** @type {import("./types.js").Gift} */
-const gift = { client: "", server: "", kind: "folder", access: ["read"], lifetime: "hour" };
+const gift = { client: "", server: "", kind: "folder", what: "", access: ["read"], lifetime: "hour" };
 let picking = false;
 let told = "";
 let problem = "";
@@ -28,21 +30,28 @@ export function giftForm({ clients, home }) {
   const server = client.servers.includes(gift.server) ? gift.server : (client.servers[0] ?? "");
   const live = client.live.includes(server);
   const lifetime = gift.lifetime === "session" && !live ? "hour" : gift.lifetime;
-  const whole = { ...gift, client: client.key, server, lifetime };
+  const tools = client.tools[server] ?? [];
+  const what = gift.kind === "tool" ? (tools.includes(gift.what) ? gift.what : (tools[0] ?? "")) : gift.kind === "host" ? gift.what.trim() : "";
+  const whole = { ...gift, client: client.key, server, lifetime, what };
   return html`
     <details class="card">
-      <summary data-key="gift">Grant a folder or file beforehand</summary>
+      <summary data-key="gift">Grant something beforehand</summary>
       <div class="form">
         ${parts.field("Agent", parts.select("gift-client", client.key, clients.map((one) => [one.key, one.name]), (to) => set({ client: to })), html`proved: ${parts.path(client.key)}`)}
         ${parts.field("Server", parts.select("gift-server", server, client.servers.map((name) => [name, name]), (to) => set({ server: to })))}
+        ${parts.field("What", parts.select("gift-kind", gift.kind === "tool" || gift.kind === "host" ? gift.kind : "files", KINDS, (to) => set({ kind: to === "files" ? "folder" : /** @type {any} */ (to), what: "" })))}
         ${parts.field("Lasts", parts.select("gift-lifetime", lifetime, LIFETIMES.filter(([value]) => live || value !== "session"), (to) => set({ lifetime: /** @type {any} */ (to) })))}
-        ${accessTicks("gift", gift.access, ACCESSES, (access) => set({ access }))}
+        ${whole.kind === "tool" ? tools.length > 0 ? parts.field("Tool", parts.select("gift-tool", what, tools.map((name) => [name, name]), (to) => set({ what: to }))) : nothing
+          : whole.kind === "host" ? parts.field("Host", html`<input type="text" class="mono" autocomplete="off" spellcheck="false" placeholder="api.example.com" data-key="gift-host" .value=${liveValue(gift.what)} @input=${(/** @type {Event} */ event) => set({ what: parts.valueOf(event) })}>`)
+          : accessTicks("gift", gift.access, ACCESSES, (access) => set({ access }))}
       </div>
-      <p class="says">${says(whole, client)}</p>
-      <div class="both start">
-        ${parts.button("pick-folder", "Pick a folder\u2026", () => void pick({ ...whole, kind: "folder" }, home), { kind: "main", off: picking || gift.access.length === 0 })}
-        ${parts.button("pick-file", "Pick a file\u2026", () => void pick({ ...whole, kind: "file" }, home), { off: picking || gift.access.length === 0 })}
-      </div>
+      <p class="says">${giftWords(whole, client.name)}</p>
+      ${whole.kind === "tool" || whole.kind === "host"
+        ? what === "" ? nothing : html`<div class="both start">${parts.button("gift-give", "Grant it", () => void give(whole, home), { kind: "main", off: picking })}</div>`
+        : html`<div class="both start">
+          ${parts.button("pick-folder", "Pick a folder\u2026", () => void give({ ...whole, kind: "folder" }, home), { kind: "main", off: picking || gift.access.length === 0 })}
+          ${parts.button("pick-file", "Pick a file\u2026", () => void give({ ...whole, kind: "file" }, home), { off: picking || gift.access.length === 0 })}
+        </div>`}
       ${told ? html`<p class="small good" role="status">${told}</p>` : nothing}
       ${problem ? parts.problem(`Not granted: ${problem}`) : nothing}
     </details>`;
@@ -62,16 +71,6 @@ export const accessTicks = (key, chosen, from, choose) => html`
     )}</div>
   </fieldset>`;
 
-/**
- * @param {import("./types.js").Gift} whole
- * @param {KnownClient} client
- */
-function says(whole, client) {
-  if (whole.access.length === 0) return "Choose what it may do.";
-  const how = whole.lifetime === "always" ? "until you take it back" : `for ${LIFETIMES.find(([value]) => value === whole.lifetime)?.[1]}`;
-  return `What you pick, ${client.name} may ${list(whole.access)} through ${whole.server}, ${how}. A folder is granted with all that is below it.`;
-}
-
 /** @param {Partial<import("./types.js").Gift>} change */
 function set(change) {
   Object.assign(gift, change);
@@ -83,13 +82,13 @@ function set(change) {
  * @param {import("./types.js").Gift} whole
  * @param {string} home
  */
-async function pick(whole, home) {
+async function give(whole, home) {
   picking = true;
   told = problem = "";
   redraw();
   try {
-    const path = await backend.grantBeforehand(whole);
-    if (path !== null) told = `Granted: ${path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path}`;
+    const granted = await backend.grantBeforehand(whole);
+    if (granted !== null) told = `Granted: ${short(granted, home)}`;
     if (told) say(told);
   } catch (failure) {
     problem = backend.sentence(failure);

@@ -42,7 +42,6 @@ const fileRow = (session, file) =>
     html`
       ${parts.path(file.shown)}
       ${parts.facts(sentence(file), parts.time(file.time_ms))}
-      ${file.moved_to ? html`<div class="facts">Now in ${parts.path(file.moved_to)}</div>` : nothing}
       ${file.diff ? html`<details><summary data-key="diff:${session}:${file.path}">${file.is_new ? "What is in it" : "What changed"}</summary><pre tabindex="0">${file.diff}</pre></details>` : nothing}`,
     file.state === "left" ? decideLeft(session, file) : nothing,
   );
@@ -56,7 +55,10 @@ function sentence(file) {
   switch (file.state) {
     case "left": return runs;
     case "kept": return `${runs} You keep it.`;
-    case "quarantined": return `${runs} It was moved to quarantine.`;
+    case "quarantined": return file.moved_to ? `${runs} It was moved to quarantine, as listed below.` : `${runs} It was moved to quarantine, and is no longer there.`;
+    case "returned": return `${runs} You put it back from quarantine.`;
+    case "exchanged": return `${runs} You put it back from quarantine; what stood there is listed below.`;
+    case "deleted": return `${file.is_new ? "New" : "Changed"}. You deleted it from quarantine.`;
     case "put-back": return `Settings that have git run something were changed, and put back: ${file.keys.join(", ")}.`;
   }
 }

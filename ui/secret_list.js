@@ -12,9 +12,13 @@ let names = null;
 let problem = "";
 let name = "";
 let value = "";
+/** Keys that stand in the settings of servers as they are. @type {import("./types.js").PlainSecret[]} */
+let plain = [];
+let moved = "";
 
 /** Asks the keyring for the names. */
 export async function loadSecrets() {
+  plain = await backend.planSecretMove().catch(() => []);
   try {
     names = await backend.secrets();
     problem = "";
@@ -33,8 +37,31 @@ export function secretList(servers) {
     ${problem ? parts.problem(`The keyring cannot be asked: ${problem}`) : nothing}
     ${names !== null && wanted.length > 0 ? parts.warning(`Not there yet, and a server needs it: ${list(wanted)}.`) : nothing}
     ${names === null ? nothing : names.length === 0 ? parts.empty("No secret is kept.", "Write keyring:NAME where a server wants a key, and keep the key here.") : parts.group(repeat(names, (one) => one, (one) => row(one, servers)))}
+    ${plainKeys()}
     ${names === null ? nothing : form()}`;
 }
+
+/** The keys that stand in the settings of servers, by their places, and moving them. */
+const plainKeys = () => html`
+  ${moved ? html`<p class="small good after" role="status">${moved}</p>` : nothing}
+  ${plain.length === 0 ? nothing : html`
+    <div class="panel" role="group" aria-label="Keys in plain words">
+      <p>${plain.length === 1 ? "A key stands" : "Keys stand"} in the settings of your servers in plain words:</p>
+      <ul class="small opened">${plain.map((key) => html`<li><span><code>${key.place}</code> of ${parts.foreign(key.server)}</span></li>`)}</ul>
+      <div class="both start">${actButton({
+        key: "move-secrets",
+        ready: "Move to the keyring",
+        going: "Moving\u2026",
+        done: "Moved",
+        failed: "Not moved",
+        again: true,
+        says: `The keyring keeps ${plain.length === 1 ? "it" : "them"}, and the settings name ${list(plain.map((key) => `keyring:${key.name}`))} from then on.`,
+        act: async () => {
+          moved = await backend.writeSecretMove();
+          await loadSecrets();
+        },
+      })}</div>
+    </div>`}`;
 
 /**
  * @param {string} one

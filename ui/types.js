@@ -8,7 +8,8 @@
  *   remote: boolean, started_ms: number, sandbox_dir: string, allowed: number, denied: number, asked: number, roots: Root[],
  *   left: number, paused: boolean }} Session
  * @typedef {{ path: string, shown: string, when: string, is_new: boolean, diff: string | null,
- *   state: "left" | "kept" | "quarantined" | "put-back", moved_to: string | null, keys: string[], time_ms: number }} LeftFile
+ *   state: "left" | "kept" | "quarantined" | "returned" | "exchanged" | "deleted" | "put-back", moved_to: string | null,
+ *   occupied: boolean, keys: string[], time_ms: number }} LeftFile
  * @typedef {{ id: string, client: string, server: string, started_ms: number, ended_ms: number | null, looking: boolean,
  *   files: LeftFile[], unfinished: string[] }} SessionRecord
  * @typedef {"read" | "write" | "delete"} Access
@@ -18,7 +19,7 @@
  *   created_ms: number, last_used_ms: number | null, uses: number, provenance: string, suspended: string | null,
  *   ending: string | null, unused_days: number | null }} Grant
  *   Of kind `declined` it is the person's no to a project that was proposed to be granted.
- * @typedef {{ key: string, name: string, servers: string[], live: string[] }} KnownClient
+ * @typedef {{ key: string, name: string, servers: string[], live: string[], tools: Record<string, string[]> }} KnownClient
  *   A client that a grant can be for: its key is the program that the kernel proved.
  * @typedef {{ protection: "protecting" | "asking" | "lockdown" | "degraded", pid: number, version: string, started_ms: number,
  *   sessions: number, questions: number, lockdown: boolean, troubles: string[], servers: string[], policy: string }} Status
@@ -29,7 +30,7 @@
  * @typedef {{ id: string, session: string, client: string, server: string, what: string, note: string | null,
  *   time_ms: number }} Denial
  * @typedef {{ missed: MissedQuestion[], denied: Denial[] }} Questions
- * @typedef {{ status: Status, sessions: Session[], records: SessionRecord[], grants: Grant[], waiting: Waiting[],
+ * @typedef {{ status: Status, sessions: Session[], records: SessionRecord[], quarantine: SessionRecord[], grants: Grant[], waiting: Waiting[],
  *   questions: Questions, clients: KnownClient[], recent: Call[], home: string, shim: string,
  *   appearance: "system" | "light" | "dark", first_run: boolean }} Snapshot
  * @typedef {{ folder: string, there: number, seen: number, said: string }} RefusedLook
@@ -37,7 +38,8 @@
  * @typedef {{ grant: string, at_ms: number | null, restarted: number, note: string | null, problem: string | null }} TakenBack
  * @typedef {{ access: Access[] | null, lifetime: Lifetime | null, part: boolean }} Terms
  *   `part`: a folder within it is picked, which is granted in its place.
- * @typedef {{ client: string, server: string, kind: "file" | "folder", access: Access[], lifetime: Lifetime }} Gift
+ * @typedef {{ client: string, server: string, kind: "file" | "folder" | "host" | "tool", what: string, access: Access[],
+ *   lifetime: Lifetime }} Gift
  *
  * @typedef {{ name: string, description: string, then: "allow" | "escalate" | "deny", reason: string, text: string,
  *   decided: number, findings: string[] }} Rule
@@ -52,19 +54,28 @@
  *
  * @typedef {{ name: string, description: string | null, command: string, sandboxed: boolean, remote: boolean, reaches: string[],
  *   tools: { name: string, means: string }[], version: string | null, problem: string | null, can_install: boolean,
- *   live: LiveServer[], secrets: string[] }} Server
+ *   live: LiveServer[], openings: ServerOpening[], secrets: string[] }} Server
+ * @typedef {{ kind: "host" | "read" | "write", what: string }} Opening
+ * @typedef {{ opening: Opening, words: string }} ServerOpening
+ * @typedef {{ kind: "host", host: string } | { kind: "read" } | { kind: "write" }} WantedOpening
+ * @typedef {{ name: string, entry: string }} RemovedServer
+ * @typedef {{ name: string, entry: string, clients: string[], profiles: string[], data: string | null }} PlannedRemoval
+ * @typedef {{ name: string, servers: string[], missing: string[], clients: string[] }} Profile
+ * @typedef {{ server: string, place: string, name: string }} PlainSecret
  * @typedef {{ session: string, client: string, started_ms: number, restarts: number, trouble: string | null }} LiveServer
  * @typedef {{ name: string, entry: string, reaches: string[], remote: boolean, plain_values: boolean }} PlannedServer
  * @typedef {{ id: string, title: string, about: string, why: string, from: string, needs: string | null,
  *   settings: Record<string, string>, package: boolean }} CatalogEntry
- * @typedef {{ servers: Server[], catalog: CatalogEntry[], file: string }} Servers
+ * @typedef {{ servers: Server[], catalog: CatalogEntry[], removed: RemovedServer[], file: string }} Servers
  * @typedef {{ from: string, to: string | null, note: string | null, tools: string[] }} FoundUpdate
  * @typedef {{ tools: { name: string, left_out: string | null, change: string, differs: string[],
  *   arguments: { name: string, roles: string, sure: string, reason: string }[] }[], gone: string[], changes: boolean }} Proposed
  *
  * @typedef {{ id: string, name: string, file: string, problem: string | null, entries: { name: string, way: string, past: boolean }[],
  *   state: "missing" | "not-connected" | "connected" | "bypassing" | "drifted" | "unreadable" }} FoundClient
- * @typedef {{ file: string, diff: string, servers_diff: string | null, left: string[] }} PlannedChange
+ * @typedef {{ file: string, diff: string, servers_diff: string | null, left: string[], secrets: PlainSecret[] }} PlannedChange
+ * @typedef {{ kind: "connect" } | { kind: "disconnect" } | { kind: "profile", profile: string }
+ *   | { kind: "move", only: string[] | null, secrets: boolean }} ClientWish
  *
  * @typedef {{ text: string, decision: "" | "allow" | "escalate" | "deny", server: string, path: string, days: number }} Wanted
  * @typedef {{ seq: number, time_ms: number, event: string, client: string | null, server: string | null, tool: string | null,

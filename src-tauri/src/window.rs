@@ -13,9 +13,11 @@ mod grants;
 mod pick;
 mod practice;
 mod preferences;
+mod profiles;
 mod record;
 mod rules;
 mod secrets;
+mod server_change;
 mod server_log;
 mod servers;
 mod servers_view;
@@ -35,6 +37,8 @@ pub(crate) use preferences::Preferences;
 
 use clients::ClientDrafts;
 use ironcurtain_daemon::StandingGrant;
+use secrets::SecretMoveDraft;
+use server_change::ServerChangeDrafts;
 use servers::ServerDrafts;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -55,6 +59,8 @@ pub(crate) struct AppState {
     drafts: ServerDrafts,
     client_drafts: ClientDrafts,
     addition: AdditionDraft,
+    server_changes: ServerChangeDrafts,
+    secret_move: SecretMoveDraft,
 }
 
 impl AppState {
@@ -67,6 +73,8 @@ impl AppState {
             drafts: ServerDrafts::default(),
             client_drafts: ClientDrafts::default(),
             addition: AdditionDraft::default(),
+            server_changes: ServerChangeDrafts::default(),
+            secret_move: SecretMoveDraft::default(),
         }
     }
 }
@@ -157,10 +165,22 @@ pub(crate) fn commands() -> impl Fn(tauri::ipc::Invoke) -> bool + Send + Sync + 
         servers::keep_tools,
         adding::plan_server,
         adding::write_server,
+        server_change::plan_removal,
+        server_change::remove_server,
+        server_change::restore_server,
+        server_change::forget_server,
+        server_change::plan_opening,
+        server_change::write_opening,
+        server_change::close_opening,
+        profiles::profiles,
+        profiles::change_profile,
+        profiles::drop_profile,
         server_log::server_log,
         secrets::secrets,
         secrets::set_secret,
         secrets::remove_secret,
+        secrets::plan_secret_move,
+        secrets::write_secret_move,
         record::activity,
         record::export_activity,
         record::check_log,

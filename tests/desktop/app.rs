@@ -57,7 +57,7 @@ fn a_folder_is_picked_in_the_window_and_open_to_the_agent_until_it_is_taken_back
     let named = |name: &str| {
         until(name, || screen.controls("^IronCurtain$").into_iter().find(|one| one.name == name))
     };
-    screen.click(&named("Grant a folder or file beforehand"));
+    screen.click(&named("Grant something beforehand"));
     screen.click(&named("Pick a folder\u{2026}"));
     screen.activate(&screen.window("^Grant a folder with all that is below it$"));
     screen.xdotool(&["type", "--delay", "20", folder.to_str().expect("a plain path")]);

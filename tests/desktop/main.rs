@@ -22,5 +22,6 @@ mod screen;
 mod stand;
 mod taking_back;
 mod tray;
+mod upkeep;
 mod window;
 mod window_access;

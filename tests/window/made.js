@@ -8,7 +8,7 @@
   const client = { name: "Claude Code", exe: "/opt/claude/claude", chain: [{ pid: 1, exe: null, name: "claude" }, { pid: 2, exe: null, name: "zsh" }, { pid: 3, exe: null, name: "gnome-terminal" }], cwd: `${home}/src/app`, says_it_is: "claude-code 2.1", label: null };
   const grant = (id, path, access, lifetime, more = {}) => ({ id, client: "Claude Code", server: "filesystem", session: null, path, kind: "folder", access, lifetime, expires_ms: null, created_ms: now - 20 * 60_000, last_used_ms: now - 90_000, uses: 31, provenance: "you answered question 12", suspended: null, ending: null, unused_days: null, ...more });
   const call = (seq, ago, decision, outcome, tool, summary, path, more = {}) => ({ seq, time_ms: now - ago * 1000, event: "decision", session: "s1", client: "Claude Code", server: "filesystem", tool, decision, outcome, summary, paths: path ? [path] : [], details: [["Rule", "ask-before-reading"], ["Arguments", JSON.stringify({ path }, null, 2)], ["Took", "12 ms"]], ...more });
-  const file = (path, when, state, diff, more = {}) => ({ path, shown: path, when, is_new: !diff?.includes("\n-"), diff, state, moved_to: null, keys: [], time_ms: now - 50_000, ...more });
+  const file = (path, when, state, diff, more = {}) => ({ path, shown: path, when, is_new: !diff?.includes("\n-"), diff, state, moved_to: null, occupied: false, keys: [], time_ms: now - 50_000, ...more });
   const made = {
     calls: [],
     fail: {},
@@ -26,6 +26,18 @@
         file(`${home}/src/app/.git/config`, "when git runs here", "put-back", null, { keys: ["core.fsmonitor", "core.pager"] }),
       ] },
     ],
+    quarantine: [
+      { id: "s0", client: "Claude Code", server: "filesystem", started_ms: now - 9_000_000, ended_ms: now - 5_400_000, looking: false, unfinished: [], files: [
+        file(`${home}/src/site/.envrc`, "when you enter this folder in a shell", "quarantined", "+export <b>PATH</b>=/tmp/evil", { moved_to: `${home}/.local/state/ironcurtain/sandboxes/quarantine/1-1/.envrc` }),
+        file(`${home}/src/site/Makefile`, "when you run make here", "quarantined", null, { moved_to: `${home}/.local/state/ironcurtain/sandboxes/quarantine/1-2/Makefile`, occupied: true }),
+      ] },
+      { id: "s1", client: "Claude Code", server: "filesystem", started_ms: now - 26 * 60_000, ended_ms: null, looking: false, unfinished: [], files: [
+        file(`${home}/src/app/.git/hooks/pre-commit`, "when you commit in this repository", "quarantined", null, { moved_to: `${home}/.local/state/ironcurtain/sandboxes/quarantine/1-0/pre-commit` }),
+      ] },
+    ],
+    removed: [{ name: "slack", entry: JSON.stringify({ command: "npx", args: ["-y", "slack-mcp", "<b>not markup</b>"], env: { SLACK_TOKEN: "(hidden)" } }, null, 2) }],
+    profiles: [{ name: "work", servers: ["filesystem", "git"], missing: ["old"], clients: ["Claude Code"] }],
+    plain: [{ server: "git", place: "env.GIT_TOKEN", name: "git-GIT_TOKEN" }],
     grants: [
       grant("g1", `${home}/Documents/tax`, ["read", "write"], "this session", { session: "s1" }),
       grant("g2", `${home}/Pictures/2026`, ["read"], "15 minutes", { expires_ms: now + 14 * 60_000 }),
@@ -43,7 +55,7 @@
       ],
       denied: [{ id: "q5", session: "s1", client: "Claude Code", server: "filesystem", what: `delete_file in ${home}/Pictures`, note: "not these", time_ms: now - 300_000 }],
     },
-    clients: [{ key: "/opt/claude/claude", name: "Claude Code", servers: ["filesystem", "fetch"], live: ["filesystem"] }, { key: "/opt/cursor/cursor", name: "Cursor", servers: ["git"], live: ["git"] }],
+    clients: [{ key: "/opt/claude/claude", name: "Claude Code", servers: ["filesystem", "fetch"], live: ["filesystem"], tools: { filesystem: [], fetch: ["list_pages"] } }, { key: "/opt/cursor/cursor", name: "Cursor", servers: ["git"], live: ["git"], tools: {} }],
     log: [
       call(1480, 95, "allow", "Done", "read_text_file", "Allowed by what you granted", `${home}/Documents/tax/2026/summary.md`),
       call(1479, 1_290, "allow", "Done", "write_file", "Allowed by your answer", `${home}/Documents/tax/a.md`),
@@ -65,9 +77,9 @@
     servers: {
       file: `${home}/.config/ironcurtain/mcp-servers.json`,
       servers: [
-        { name: "filesystem", description: "Reads and writes your files.", command: "ironcurtain-filesystem", sandboxed: true, reaches: ["Files: what you granted, and the session's own folder", "Network: none"], tools: [{ name: "read_text_file", means: "reads a path" }, { name: "write_file", means: "writes a path" }], version: null, problem: null, can_install: false, secrets: [], live: [{ session: "s1", client: "Claude Code", started_ms: now - 26 * 60_000, restarts: 0, trouble: null }] },
-        { name: "git", description: null, command: "/home/ada/.local/bin/uvx mcp-server-git", sandboxed: false, reaches: ["Everything that you can"], tools: [], version: null, problem: null, can_install: true, secrets: ["git-token"], live: [{ session: "s2", client: "Cursor", started_ms: now - 4 * 60_000, restarts: 2, trouble: "it ended with status 1; the last it wrote to standard error: `no module <b>git</b>`" }] },
-        { name: "fetch", description: null, command: "uvx mcp-server-fetch==2026.6", sandboxed: true, reaches: ["Files: system programs and its own, read-only", "Network: docs.example.org; you are asked about any other host"], tools: [{ name: "fetch", means: "fetches an address" }], version: "2026.6.4", problem: null, can_install: true, secrets: [], live: [] },
+        { name: "filesystem", description: "Reads and writes your files.", command: "ironcurtain-filesystem", sandboxed: true, reaches: ["Files: what you granted, and the session's own folder", "Network: none"], tools: [{ name: "read_text_file", means: "reads a path" }, { name: "write_file", means: "writes a path" }], version: null, problem: null, can_install: false, openings: [], secrets: [], live: [{ session: "s1", client: "Claude Code", started_ms: now - 26 * 60_000, restarts: 0, trouble: null }] },
+        { name: "git", description: null, command: "/home/ada/.local/bin/uvx mcp-server-git", sandboxed: false, reaches: ["Everything that you can"], tools: [], version: null, problem: null, can_install: true, openings: [], secrets: ["git-token"], live: [{ session: "s2", client: "Cursor", started_ms: now - 4 * 60_000, restarts: 2, trouble: "it ended with status 1; the last it wrote to standard error: `no module <b>git</b>`" }] },
+        { name: "fetch", description: null, command: "uvx mcp-server-fetch==2026.6", sandboxed: true, reaches: ["Files: system programs and its own, read-only", "Network: docs.example.org; you are asked about any other host"], tools: [{ name: "fetch", means: "fetches an address" }], version: "2026.6.4", problem: null, can_install: true, secrets: [], live: [], openings: [{ opening: { kind: "write", what: "/home/ada/.cache/fetch" }, words: "fetch may read, change and delete everything in `/home/ada/.cache/fetch`, at any time and without asking, whichever agent uses it" }, { opening: { kind: "host", what: "docs.example.org" }, words: "fetch may send whatever it knows to `docs.example.org`, at any time and without asking, whichever agent uses it" }] },
       ],
       catalog: [
         { id: "time", title: "Time", about: "Tells the time and converts between zones.", why: "It needs nothing of yours, so it sees nothing and reaches no network.", from: "PyPI package mcp-server-time", needs: null, settings: {}, package: true },
@@ -79,7 +91,7 @@
     look: { folder: `${home}/.ssh`, there: 3, seen: 0, said: `ls: cannot access '${home}/.ssh': No such file or directory` },
     secrets: ["brave-key"],
     found: [
-      { id: "claude-code", name: "Claude Code", file: `${home}/.claude.json`, state: "bypassing", problem: null, entries: [{ name: "filesystem", way: "server filesystem, behind the shield", past: false }, { name: "jira", way: "goes past the shield: npx jira-mcp", past: true }] },
+      { id: "claude-code", name: "Claude Code", file: `${home}/.claude.json`, state: "bypassing", problem: null, entries: [{ name: "filesystem", way: "server filesystem, behind the shield", past: false }, { name: "jira", way: "goes past the shield: starts npx jira-mcp, which can reach all that you can", past: true }, { name: "maps", way: "goes past the shield: starts npx maps-mcp, which can reach all that you can", past: true }] },
       { id: "cursor", name: "Cursor", file: `${home}/.cursor/mcp.json`, state: "not-connected", problem: null, entries: [] },
       { id: "zed", name: "Zed", file: `${home}/.config/zed/settings.json`, state: "missing", problem: null, entries: [] },
     ],
@@ -88,7 +100,7 @@
   };
 
   const commands = {
-    snapshot: () => ({ status: made.status, sessions: made.sessions, records: made.records, grants: made.grants, waiting: made.waiting, questions: made.questions, clients: made.clients, recent: made.log.slice(0, 6), first_run: made.first_run, home, shim: "/usr/bin/ironcurtain-shim", appearance: made.settings.appearance }),
+    snapshot: () => ({ status: made.status, sessions: made.sessions, records: made.records, quarantine: made.quarantine, grants: made.grants, waiting: made.waiting, questions: made.questions, clients: made.clients, recent: made.log.slice(0, 6), first_run: made.first_run, home, shim: "/usr/bin/ironcurtain-shim", appearance: made.settings.appearance }),
     show_question: () => null,
     end_session: ({ session }) => { made.sessions = made.sessions.filter((one) => one.id !== session); made.change(); },
     restart_server: () => null,
@@ -96,7 +108,14 @@
     lock_down: ({ on, endSessions }) => { made.status.lockdown = on; made.status.protection = on ? "lockdown" : "protecting"; if (endSessions) made.sessions = []; made.change(); },
     forget_question: ({ question }) => { made.questions.missed = made.questions.missed.filter((one) => one.id !== question); made.questions.denied = made.questions.denied.filter((one) => one.id !== question); made.change(); },
     ask_again: ({ question }) => { made.questions.missed.find((one) => one.id === question).state = "allowed-late"; made.change(); return true; },
-    decide_left: ({ session, path, choice }) => { made.records.find((one) => one.id === session).files.find((one) => one.path === path).state = choice === "keep" ? "kept" : "quarantined"; made.change(); },
+    decide_left: ({ session, path, choice }) => {
+      if (choice !== "keep" && choice !== "quarantine") {
+        made.quarantine.forEach((one) => { one.files = one.files.filter((file) => one.id !== session || file.path !== path); });
+        made.quarantine = made.quarantine.filter((one) => one.files.length > 0);
+        return made.change();
+      }
+      made.records.find((one) => one.id === session).files.find((one) => one.path === path).state = choice === "keep" ? "kept" : "quarantined"; made.change();
+    },
     take_back: ({ grants }) => {
       const told = grants.map((id) => id === "g4" ? { grant: id, at_ms: null, restarted: 0, note: null, problem: "the server could not be restarted, so it may still see the folder" } : { grant: id, at_ms: Date.now(), restarted: 0, note: null, problem: null });
       made.gone = made.grants.filter((one) => grants.includes(one.id) && one.id !== "g4");
@@ -106,7 +125,7 @@
     },
     give_again: ({ grant: id }) => { const back = made.gone.find((one) => one.id === id); made.grants.push({ ...back, id: `${id}-again` }); made.change(); },
     change_grant: ({ grant: id, terms }) => { Object.assign(made.grants.find((one) => one.id === id), terms.access ? { access: terms.access } : {}, terms.lifetime ? { lifetime: terms.lifetime } : {}); made.change(); return true; },
-    grant_beforehand: ({ gift }) => { const path = `${home}/Documents/recipes`; made.grants.push(grant(`g${made.grants.length + 10}`, path, gift.access, gift.lifetime, { client: made.clients.find((one) => one.key === gift.client).name, server: gift.server, provenance: "you picked it" })); made.change(); return path; },
+    grant_beforehand: ({ gift }) => { const path = gift.what ? gift.what : `${home}/Documents/recipes`; made.grants.push(grant(`g${made.grants.length + 10}`, path, gift.access, gift.lifetime, { client: made.clients.find((one) => one.key === gift.client).name, server: gift.server, provenance: "you picked it" })); made.change(); return path; },
     rules: () => made.rules,
     explain: ({ call: tried }) => ({ decision: "escalate", by: "ask-before-writing", reason: "It is outside the folders you granted for writing.", paths: [`path is ${JSON.parse(tried.arguments).path}`], steps: [{ about: "write-path in path: /home/ada/Documents/notes.txt", decision: "escalate", by: "the rule ask-before-writing", passed: [{ rule: "deny-secrets", why: "the path is not in its folder" }] }] }),
     try_rules: ({ text }) => {
@@ -115,10 +134,22 @@
     },
     save_rules: ({ text }) => { made.rules = { ...made.rules, text, own: true }; },
     found_clients: () => made.found,
-    plan_client: ({ id, wish }) => ({ file: made.found.find((one) => one.id === id).file, diff: `+  "${wish}": "<b>not markup</b>"`, servers_diff: wish === "move" ? "+ jira" : null, left: [] }),
+    plan_client: ({ id, wish }) => ({ file: made.found.find((one) => one.id === id).file, diff: `+  "${wish.kind}${wish.only ? ` ${wish.only}` : ""}${wish.profile ? ` ${wish.profile}` : ""}": "<b>not markup</b>"`, servers_diff: wish.kind === "move" ? "+ jira" : null, left: [], secrets: wish.kind === "move" && wish.secrets ? [{ server: "jira", place: "env.JIRA_TOKEN", name: "jira-JIRA_TOKEN" }] : [] }),
     write_client: ({ id }) => { made.found.find((one) => one.id === id).state = "connected"; return "Written. Start it again, so that it reads its settings."; },
-    servers: () => made.servers,
-    add_server: ({ server }) => { made.servers.servers.push({ name: server.name, description: null, command: `uvx ${server.name}`, sandboxed: true, reaches: ["Network: none"], tools: [], version: null, problem: null, can_install: true, secrets: [], live: [] }); return [`It is written into ${made.servers.file}.`]; },
+    servers: () => ({ ...made.servers, removed: made.removed }),
+    plan_removal: ({ name }) => ({ name, entry: JSON.stringify({ command: name, env: { TOKEN: "(hidden)" } }, null, 2), clients: ["Cursor (its entry git)"], profiles: ["work"], data: null }),
+    remove_server: () => { const [, { name }] = made.calls.findLast(([command]) => command === "plan_removal"); made.removed.push({ name, entry: "{}" }); made.servers.servers = made.servers.servers.filter((one) => one.name !== name); made.sessions = made.sessions.filter((one) => one.server !== name); made.change(); return `${name} is out. Its session ended.`; },
+    restore_server: ({ name }) => { made.removed = made.removed.filter((one) => one.name !== name); made.servers.servers.push({ ...made.servers.servers[0], name, live: [] }); },
+    forget_server: ({ name }) => { made.removed = made.removed.filter((one) => one.name !== name); },
+    plan_opening: ({ server, wanted }) => { const what = wanted.host ?? `${home}/.cache/x`; if (what.includes("/") && wanted.kind === "host") throw { code: "storage", message: `\`${what}\` is not a host: write it without scheme, path and login; nothing was opened` }; return { what, words: `${server} may send whatever it knows to \`${what}\`, at any time and without asking, whichever agent uses it` }; },
+    write_opening: () => "It is open to sessions that begin from now on.",
+    close_opening: ({ server, opening }) => { const one = made.servers.servers.find(({ name }) => name === server); one.openings = one.openings.filter((open) => open.opening.what !== opening.what); return `${opening.what} is closed.`; },
+    profiles: () => made.profiles,
+    change_profile: ({ name, servers }) => { made.profiles = [...made.profiles.filter((one) => one.name !== name), { name, servers, missing: [], clients: [] }]; },
+    drop_profile: ({ name }) => { made.profiles = made.profiles.filter((one) => one.name !== name); },
+    plan_secret_move: () => made.plain,
+    write_secret_move: () => { made.plain = []; return "The keyring has them, and the servers name them."; },
+    add_server: ({ server }) => { made.servers.servers.push({ name: server.name, description: null, command: `uvx ${server.name}`, sandboxed: true, reaches: ["Network: none"], tools: [], version: null, problem: null, can_install: true, openings: [], secrets: [], live: [] }); return [`It is written into ${made.servers.file}.`]; },
     plan_server: ({ wanted }) => ({ name: wanted.name || "far", entry: JSON.stringify({ command: "npx", args: ["-y", wanted.what, "<b>not markup</b>"] }, null, 2), reaches: ["Files: what you granted, the session's own folder, and its own program", "Network: none"], remote: wanted.what.startsWith("http"), plain_values: true }),
     write_server: () => { made.servers.servers.push({ ...made.servers.servers[0], name: "far", live: [] }); return `It is written into ${made.servers.file}. Nothing of it has run.`; },
     server_log: () => ["Traceback (most recent call last):", "ModuleNotFoundError: <b>no module git</b>"],

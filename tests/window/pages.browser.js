@@ -174,7 +174,129 @@ test("a folder is granted beforehand with the keyboard alone, after a sentence t
   for (let n = 0; n < 12 && (await browser.run("document.activeElement.dataset.key")) !== "pick-folder"; n += 1) await browser.keys(TAB);
   await browser.keys(ENTER);
   await says("Granted: ~/Documents/recipes");
-  assert.deepEqual(await called("grant_beforehand"), [{ gift: { client: "/opt/claude/claude", server: "filesystem", kind: "folder", access: ["read"], lifetime: "hour" } }]);
+  assert.deepEqual(await called("grant_beforehand"), [{ gift: { client: "/opt/claude/claude", server: "filesystem", kind: "folder", what: "", access: ["read"], lifetime: "hour" } }]);
+});
+
+test("a tool and a host are granted beforehand after a sentence, and stand in the same list", async () => {
+  await browser.go("granted");
+  await browser.run(`document.querySelector('${key("gift")}').click(); return true`);
+  const choose = (name, to) => browser.run(`const control = document.querySelector('${key(name)}'); control.value = "${to}"; control.dispatchEvent(new Event("change")); return true`);
+  await choose("gift-server", "filesystem");
+  await choose("gift-kind", "tool");
+  await says("Every tool of filesystem is told in each call what to do it with");
+  await choose("gift-server", "fetch");
+  await says("Claude Code may use list_pages of fetch without asking, whatever the call says, for 1 hour.");
+  await press("gift-give");
+  await says("Granted: list_pages");
+  await choose("gift-kind", "host");
+  await says("Write the name of the host.");
+  await browser.run(`const host = document.querySelector('${key("gift-host")}'); host.value = "api.example.com"; host.dispatchEvent(new Event("input")); return true`);
+  await says("Claude Code may reach api.example.com through fetch, and send it what it knows, for 1 hour.");
+  await press("gift-give");
+  await says("Granted: api.example.com");
+  assert.deepEqual((await called("grant_beforehand")).map(({ gift }) => [gift.kind, gift.what, gift.server]), [["tool", "list_pages", "fetch"], ["host", "api.example.com", "fetch"]]);
+  await browser.until(`document.querySelectorAll('#page .row button[data-key^="take-back:g"]').length >= 8`);
+});
+
+test("a server is taken out after all that goes was said, with its permissions, and put back", async () => {
+  await browser.go("servers");
+  await press("remove:git");
+  await says("Its entry goes. It is kept as it is");
+  await says("Still set to start it: Cursor (its entry git).");
+  await says("Still named by the profile work.");
+  await says("Take back its 1 permission as well");
+  assert.deepEqual(await called("remove_server"), []);
+  await press("remove-now:git");
+  await says("git is out. Its session ended.");
+  await says("1 permission could not be taken back");
+  assert.deepEqual(await called("take_back"), [{ grants: ["g4"] }]);
+  await press("restore:git");
+  await says("git is back as it was.");
+  await press("forget:slack");
+  await says("The entry of slack is deleted for good");
+  assert.deepEqual(await called("forget_server"), []);
+});
+
+test("a host is opened for good after a sentence, refused by name, and closed", async () => {
+  await browser.go("servers");
+  await browser.run(`document.querySelector('${key("open-more:fetch")}').click(); return true`);
+  const type = (text) => browser.run(`const host = document.querySelector('${key("open-host:fetch")}'); host.value = "${text}"; host.dispatchEvent(new Event("input")); return true`);
+  await type("https://a.example/x");
+  await press("open-host:fetch:plan");
+  await says("`https://a.example/x` is not a host");
+  await type("a.example");
+  await press("open-host:fetch:plan");
+  await says("fetch may send whatever it knows to a.example, at any time");
+  assert.deepEqual(await called("write_opening"), []);
+  await press("open-now:fetch");
+  await says("It is open to sessions that begin from now on.");
+  await press("close:fetch:write:/home/ada/.cache/fetch");
+  await says("fetch no longer reaches /home/ada/.cache/fetch by itself.");
+  assert.deepEqual(await called("close_opening"), []);
+  await press("close:fetch:write:/home/ada/.cache/fetch:yes");
+  await says("/home/ada/.cache/fetch is closed.");
+  assert.deepEqual(await called("close_opening"), [{ server: "fetch", opening: { kind: "write", what: "/home/ada/.cache/fetch" } }]);
+  // What is not sandboxed has no list: it reaches everything.
+  assert.equal(await browser.run(`document.querySelector('${key("open-more:git")}')`), null);
+});
+
+test("a profile is made, changed and removed, and given to a client after the whole change was shown", async () => {
+  await browser.go("servers");
+  await says("given to Claude Code");
+  await says("There is no server old any more.");
+  await press("profile-new");
+  await browser.run(`const name = document.querySelector('${key("profile-name")}'); name.value = "play"; name.dispatchEvent(new Event("input")); return true`);
+  await press("profile-server:fetch");
+  await press("profile-save");
+  await says("given to no client yet");
+  assert.deepEqual(await called("change_profile"), [{ name: "play", servers: ["fetch"] }]);
+  await press("profile-remove:work");
+  await says("Claude Code then starts none of its servers");
+  await press("profile-remove:work:yes");
+  await browser.until(`document.querySelector('${key("profile-remove:work")}') === null`);
+  await browser.run(`location.hash = "#clients"; return true`);
+  await press("profile:cursor:play");
+  await says('"profile play": "<b>not markup</b>"');
+});
+
+test("what is in quarantine is put back after it was said when it runs, and deleted for good after a yes", async () => {
+  await browser.go("sessions");
+  await says("In quarantine");
+  assert.equal(await browser.run(`document.querySelector('${key("put-back:s1:/home/ada/src/app/.git/hooks/pre-commit")}').disabled`), true);
+  await says("This session is not over");
+  await press("put-back:s0:/home/ada/src/site/.envrc");
+  await says("/home/ada/src/site/.envrc is put back where it was, and runs when you enter this folder in a shell, with all that you can do yourself.");
+  assert.deepEqual(await called("decide_left"), []);
+  await press("put-back:s0:/home/ada/src/site/.envrc:yes");
+  await browser.until(`document.querySelector('${key("put-back:s0:/home/ada/src/site/.envrc")}') === null`);
+  await press("put-back:s0:/home/ada/src/site/Makefile");
+  await says("What stands there now goes to quarantine in its place.");
+  await press("put-back:s0:/home/ada/src/site/Makefile:no");
+  await press("delete-kept:s0:/home/ada/src/site/Makefile");
+  await press("delete-kept:s0:/home/ada/src/site/Makefile:yes");
+  await browser.until(`made.calls.filter(([name]) => name === "decide_left").length === 2`);
+  assert.deepEqual((await called("decide_left")).map(({ choice }) => choice), ["put-back", "delete"]);
+});
+
+test("servers of a client move one by one, and their keys go to the keyring unless the person says no", async () => {
+  await browser.go("clients");
+  await says("starts npx jira-mcp, which can reach all that you can");
+  await press("move:claude-code:jira");
+  await says('"move jira": "<b>not markup</b>"');
+  await says("env.JIRA_TOKEN of jira, from now on keyring:jira-JIRA_TOKEN");
+  await press("keys:claude-code");
+  await says("It then stands in IronCurtain's own settings as it is.");
+  await press("keys:claude-code");
+  await browser.until(`made.calls.filter(([name]) => name === "plan_client").length === 3`);
+  const wishes = (await called("plan_client")).map(({ wish }) => [wish.only, wish.secrets]);
+  assert.deepEqual(wishes, [[["jira"], true], [["jira"], false], [["jira"], true]]);
+  assert.deepEqual(await called("write_client"), []);
+  await browser.run(`location.hash = "#servers"; return true`);
+  await says("env.GIT_TOKEN of git");
+  await press("move-secrets");
+  await says("the settings name keyring:git-GIT_TOKEN from then on");
+  await press("move-secrets:yes");
+  await says("The keyring has them, and the servers name them.");
 });
 
 test("every control of every page is reached with the keyboard and has a name", async () => {

@@ -5,16 +5,23 @@ import * as backend from "../backend.js";
 import { permissions } from "../grant_list.js";
 import { html, nothing, repeat } from "../html.js";
 import * as parts from "../parts.js";
+import { knownProfiles, loadProfiles } from "../profile_list.js";
 import { redraw, state } from "../state.js";
 import { count, list } from "../words.js";
 
 /** @typedef {import("../types.js").FoundClient} FoundClient */
+/** @typedef {import("../types.js").ClientWish} ClientWish */
+/** @typedef {(one: FoundClient) => unknown} Buttons */
 
 /** @type {FoundClient[] | null} */
 let found = null;
 let problem = "";
-/** @type {Map<string, import("../types.js").PlannedChange>} */
+/** What is planned, with the wish that it is for.
+ * @type {Map<string, { wish: ClientWish, change: import("../types.js").PlannedChange }>} */
 const planned = new Map();
+/** The plain keys of what is to move, also while they are to stay as they are.
+ * @type {Map<string, import("../types.js").PlainSecret[]>} */
+const keys = new Map();
 /** @type {Map<string, string>} */
 const told = new Map();
 let server = "";
@@ -27,6 +34,7 @@ export const clients = {
     try {
       found = await backend.foundClients();
       problem = "";
+      await loadProfiles();
     } catch (failure) {
       problem = backend.sentence(failure);
     }
@@ -60,12 +68,13 @@ function seenRow(one) {
  * @param {(one: FoundClient) => boolean} wanted
  * @param {string} none Said where there is none.
  * @param {string} then
+ * @param {Buttons} [buttons] What can be done with each, beside moving its servers.
  */
-export function foundRows(wanted, none, then) {
+export function foundRows(wanted, none, then, buttons = allButtons) {
   if (problem) return parts.problem(`The clients cannot be looked for: ${problem}`);
   if (found === null) return nothing;
   const there = found.filter((one) => one.state !== "missing" && wanted(one));
-  return there.length === 0 ? parts.empty(none, then) : parts.group(repeat(there, (one) => one.id, foundRow));
+  return there.length === 0 ? parts.empty(none, then) : parts.group(repeat(there, (one) => one.id, (one) => foundRow(one, buttons)));
 }
 
 /** @param {FoundClient[]} all */
@@ -86,52 +95,92 @@ const STATES = {
   unreadable: ["deny", "its settings cannot be read"],
 };
 
-/** @param {FoundClient} one */
-function foundRow(one) {
+/**
+ * @param {FoundClient} one
+ * @param {Buttons} buttons
+ */
+function foundRow(one, buttons) {
   const [kind, words] = STATES[one.state];
-  const change = planned.get(one.id);
+  const plan = planned.get(one.id);
+  const past = one.entries.filter((entry) => entry.past);
   const note = told.get(one.id);
   return parts.row(
     html`
       <div><b>${one.name}</b> <span class="badge ${kind}">${words}</span></div>
       <div class="facts">${parts.path(one.file)}</div>
       ${one.problem ? parts.warning(one.problem) : nothing}
-      ${one.entries.length > 0 ? html`<ul class="small tool-list">${one.entries.map((entry) => html`<li><code>${entry.name}</code> <span class=${entry.past ? "asks" : "quiet"}>${entry.past ? "\u26a0 " : ""}${parts.foreign(entry.way)}</span></li>`)}</ul>` : nothing}
+      ${one.entries.length > 0 ? html`<ul class="small entries">${repeat(one.entries, (entry) => entry.name, (entry) => entryLine(one, entry, plan === undefined))}</ul>` : nothing}
       ${note ? html`<p class="small good" role="status">${note}</p>` : nothing}
-      ${change ? changePanel(one, change) : nothing}`,
-    one.state === "unreadable" || change ? nothing : html`
-      ${plan(one, "connect", one.state === "connected" ? "Connect again\u2026" : "Connect\u2026")}
-      ${one.entries.some((entry) => entry.past) ? plan(one, "move", "Move its servers\u2026") : nothing}
-      ${one.state === "not-connected" ? nothing : plan(one, "disconnect", "Disconnect\u2026")}`,
+      ${plan ? changePanel(one, plan.wish, plan.change) : nothing}`,
+    one.state === "unreadable" || plan ? nothing : html`
+      ${past.length > 1 ? planButton(one, `move:${one.id}`, { kind: "move", only: null, secrets: true }, "Move all of them\u2026") : nothing}
+      ${buttons(one)}`,
   );
 }
 
+/** @type {Buttons} */
+const allButtons = (one) => html`
+  ${planButton(one, `connect:${one.id}`, { kind: "connect" }, one.state === "connected" ? "Connect again\u2026" : "Connect\u2026")}
+  ${knownProfiles().map(({ name }) => planButton(one, `profile:${one.id}:${name}`, { kind: "profile", profile: name }, `Give it the profile ${name}\u2026`))}
+  ${one.state === "not-connected" ? nothing : planButton(one, `disconnect:${one.id}`, { kind: "disconnect" }, "Disconnect\u2026")}`;
+
+/**
+ * A server that a client starts, what that does today, and the choice to move just it.
+ * @param {FoundClient} one
+ * @param {FoundClient["entries"][number]} entry
+ * @param {boolean} isFree
+ */
+const entryLine = (one, entry, isFree) => html`
+  <li><span><code>${entry.name}</code> <span class=${entry.past ? "asks" : "quiet"}>${entry.past ? "\u26a0 " : ""}${parts.foreign(entry.way)}</span></span>
+    ${entry.past && isFree ? planButton(one, `move:${one.id}:${entry.name}`, { kind: "move", only: [entry.name], secrets: true }, "Move it\u2026", `Move it\u2026 behind the shield: ${entry.name} of ${one.name}`) : nothing}
+  </li>`;
+
 /**
  * @param {FoundClient} one
- * @param {"connect" | "move" | "disconnect"} wish
+ * @param {string} key
+ * @param {ClientWish} wish
  * @param {string} ready
+ * @param {string} [label]
  */
-const plan = (one, wish, ready) =>
-  actButton({
-    key: `${wish}:${one.id}`,
-    ready,
-    label: `${ready} ${one.name}`,
-    going: "Looking\u2026",
-    done: "Looked",
-    failed: "Not possible",
-    again: true,
-    act: async () => {
-      told.delete(one.id);
-      planned.set(one.id, await backend.planClient(one.id, wish));
-    },
-  });
+const planButton = (one, key, wish, ready, label = `${ready} ${one.name}`) =>
+  actButton({ key, ready, label, going: "Looking\u2026", done: "Looked", failed: "Not possible", again: true, act: () => plan(one.id, wish) });
+
+/**
+ * @param {string} id
+ * @param {ClientWish} wish
+ */
+async function plan(id, wish) {
+  told.delete(id);
+  const change = await backend.planClient(id, wish);
+  if (wish.kind !== "move") keys.delete(id);
+  else if (wish.secrets) keys.set(id, change.secrets);
+  planned.set(id, { wish, change });
+  redraw();
+}
+
+/**
+ * The plain keys of what is to move, each by its place, and the choice where they go.
+ * @param {FoundClient} one
+ * @param {ClientWish} wish
+ */
+function keyChoice(one, wish) {
+  const known = keys.get(one.id) ?? [];
+  if (wish.kind !== "move" || known.length === 0) return nothing;
+  const turn = (/** @type {boolean} */ on) => void plan(one.id, { ...wish, secrets: on });
+  return html`
+    <p class="some">${known.length === 1 ? "A key stands" : "Keys stand"} there in plain words:</p>
+    <ul class="small opened">${known.map((key) => html`<li><span><code>${key.place}</code> of ${parts.foreign(key.server)}${wish.secrets ? html`, from now on <code>keyring:${key.name}</code>` : nothing}</span></li>`)}</ul>
+    ${parts.tick(`keys:${one.id}`, known.length === 1 ? "Move it to your keyring, which gives it to its server alone" : "Move them to your keyring, which gives each to its server alone", wish.secrets, turn)}
+    ${wish.secrets ? nothing : parts.warning("It then stands in IronCurtain's own settings as it is.")}`;
+}
 
 /**
  * The whole change, before it is written.
  * @param {FoundClient} one
+ * @param {ClientWish} wish
  * @param {import("../types.js").PlannedChange} change
  */
-function changePanel(one, change) {
+function changePanel(one, wish, change) {
   const leave = () => {
     planned.delete(one.id);
     redraw();
@@ -141,6 +190,7 @@ function changePanel(one, change) {
     <div class="panel" role="group" aria-label="Change of ${one.name}">
       ${isEmpty ? html`<p>${one.name} has what it is to have: there is nothing to write.</p>` : html`<p>This is written to ${parts.path(change.file)}. What stood there before is kept, and Disconnect gives it back.</p><pre tabindex="0">${change.diff}</pre>`}
       ${change.servers_diff ? html`<p>And to the servers of IronCurtain:</p><pre tabindex="0">${change.servers_diff}</pre>` : nothing}
+      ${keyChoice(one, wish)}
       ${change.left.map((left) => parts.warning(`Stays as it is: ${left}`))}
       <div class="both start">
         ${isEmpty ? nothing : actButton({

@@ -5,8 +5,11 @@ import { actButton } from "../acts.js";
 import { html, live, nothing, repeat } from "../html.js";
 import * as parts from "../parts.js";
 import { loadSecrets, secretList } from "../secret_list.js";
+import { loadProfiles, profileList } from "../profile_list.js";
 import { addForm } from "../server_add.js";
 import { liveRows } from "../server_live.js";
+import { openings } from "../server_open.js";
+import { removalPanel, removeButton, removedList } from "../server_remove.js";
 import { redraw } from "../state.js";
 import { count } from "../words.js";
 
@@ -33,7 +36,7 @@ export const servers = {
     try {
       found = await backend.servers();
       problem = "";
-      await loadSecrets();
+      await Promise.all([loadSecrets(), loadProfiles()]);
     } catch (failure) {
       problem = backend.sentence(failure);
     }
@@ -52,6 +55,8 @@ async function reload() {
 /** @param {import("../types.js").Servers} all */
 const list = (all) => html`
   ${all.servers.length === 0 ? parts.empty("No server is set up.", "Add one of those below.") : repeat(all.servers, (one) => one.name, card)}
+  ${removedList(all.removed, reload)}
+  ${profileList(all.servers.map(({ name }) => name))}
   ${secretList(all.servers)}
   <h2>Add a server</h2>
   <p class="lead-in quiet">Each comes with a sandbox that lets it do its work and no more. Adding one runs nothing.</p>
@@ -76,9 +81,11 @@ const card = (server) => html`
             ${server.secrets.length > 0 ? html`<dt>Secrets</dt><dd>${server.secrets.map((one) => html`<code>${one}</code> `)}</dd>` : nothing}
           </dl>
           ${server.problem ? parts.warning(server.problem) : nothing}
-          ${(told.get(server.name) ?? []).map((one) => html`<p class="small">${one}</p>`)}`,
-        html`${installButton(server)}${updateButton(server)}`,
+          ${(told.get(server.name) ?? []).map((one) => html`<p class="small">${one}</p>`)}
+          ${removalPanel(server, reload)}`,
+        html`${installButton(server)}${updateButton(server)}${removeButton(server)}`,
       )}
+      ${openings(server, reload)}
       ${parts.row(tools(server), lookButton(server))}
       ${liveRows(server.name, server.live, reload)}`)}
   </section>`;

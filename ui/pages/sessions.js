@@ -3,6 +3,7 @@
 import { endSession, restartServer } from "../acts.js";
 import { html, nothing, repeat } from "../html.js";
 import { leftFiles } from "../left.js";
+import { quarantined } from "../quarantine.js";
 import * as parts from "../parts.js";
 import { denials, pause } from "../stops.js";
 import { takeBackButton } from "../take_back.js";
@@ -14,14 +15,15 @@ export const sessions = {
   id: "sessions",
   name: "Sessions",
   count: (snapshot) => snapshot.sessions.length,
-  view({ sessions, records, questions }) {
+  view({ sessions, records, quarantine, questions }) {
     const ended = records.filter((one) => one.ended_ms !== null);
     return html`
       <h1>Sessions</h1>
       ${sessions.length === 0
         ? parts.empty("No agent is connected.", html`A session begins when an agent starts a server through IronCurtain, and ends with it. <a href="#clients">Connect a client</a>`)
         : repeat(sessions, (one) => one.id, (one) => card(one, records.find((record) => record.id === one.id), questions.denied.filter(({ session }) => session === one.id)))}
-      ${repeat(ended, (one) => one.id, endedCard)}`;
+      ${repeat(ended, (one) => one.id, endedCard)}
+      ${quarantined(quarantine, new Set(sessions.map(({ id }) => id)))}`;
   },
 };
 

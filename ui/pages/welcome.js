@@ -76,8 +76,8 @@ function connect() {
 
 function move() {
   return html`
-    <p class="lead-in quiet">These servers are started by a client itself, past the shield: each can reach all that you can. Moved, they start in a sandbox.</p>
-    ${foundRows((one) => one.entries.some((entry) => entry.past), "No server goes past the shield that could be found.", "More servers are added under Servers.")}`;
+    <p class="lead-in quiet">These servers are started by a client itself, past the shield. Choose for each: moved, it starts in a sandbox that holds it to what you grant; not moved, it goes on as it does today.</p>
+    ${foundRows((one) => one.entries.some((entry) => entry.past), "No server goes past the shield that could be found.", "More servers are added under Servers.", () => nothing)}`;
 }
 
 function folder() {

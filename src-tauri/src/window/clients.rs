@@ -5,6 +5,7 @@
 use super::AppState;
 use super::command_error::{CommandError, aside};
 use super::grants::trusted;
+use super::secrets::{PlainSecretRow, kept};
 use crate::backend::Trusted;
 use ironcurtain_admin::clients::{
     ClientChange, ClientError, ClientReport, ClientState, ClientTarget, Clients, ConnectRequest, EntryUse,
@@ -20,13 +21,20 @@ use tauri::State;
 pub(super) struct ClientDrafts(Mutex<HashMap<String, ClientChange>>);
 
 /// The way that a client is to be changed.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum ClientWish {
     /// An entry for each server.
     Connect,
-    /// The servers that it starts itself become ours.
-    Move,
+    /// One entry for the servers of a profile.
+    Profile { profile: String },
+    /// Servers that it starts itself become ours.
+    Move {
+        /// Only these; without them, all that can.
+        only: Option<Vec<String>>,
+        /// Their plain secrets go to the keyring.
+        secrets: bool,
+    },
     /// It gets back what it had.
     Disconnect,
 }
@@ -57,6 +65,8 @@ pub(super) struct PlannedChange {
     diff: String,
     servers_diff: Option<String>,
     left: Vec<String>,
+    /// The secrets that go to the keyring.
+    secrets: Vec<PlainSecretRow>,
 }
 
 #[tauri::command]
@@ -77,7 +87,10 @@ pub(super) async fn plan_client(
         let target = ClientTarget { id: &target, project: None };
         match wish {
             ClientWish::Connect => clients.connect(target, ConnectRequest::Each),
-            ClientWish::Move => clients.connect(target, ConnectRequest::Move { secrets: false }),
+            ClientWish::Profile { profile } => clients.connect(target, ConnectRequest::Profile(&profile)),
+            ClientWish::Move { only, secrets } => {
+                clients.connect(target, ConnectRequest::Move { secrets, only: only.as_deref() })
+            }
             ClientWish::Disconnect => clients.disconnect(target, None),
         }
     })
@@ -86,6 +99,7 @@ pub(super) async fn plan_client(
         file: change.file.display().to_string(),
         diff: visible::lines(&change.shown()),
         servers_diff: change.servers_shown().as_deref().map(visible::lines),
+        secrets: change.secrets.iter().map(PlainSecretRow::of).collect(),
         left: change.left.iter().map(|left| visible::line(&format!("{}: {}", left.name, left.why))).collect(),
     };
     state.client_drafts.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id, change);
@@ -98,6 +112,7 @@ pub(super) async fn write_client(state: State<'_, AppState>, id: String) -> Resu
     let change = state.client_drafts.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     let change = change.ok_or_else(|| CommandError::malformed("look at the change again"))?;
     let told = format!("Written. Start {} again, so that it reads its settings.", change.client);
+    kept(&change.secrets).await?;
     aside(move || clients.write(&change)).await?;
     Ok(told)
 }
@@ -109,13 +124,22 @@ fn clients(Trusted { home, programs, .. }: Trusted) -> Result<Clients, ClientErr
 fn found(report: ClientReport) -> FoundClient {
     let entries = report.entries.into_iter().map(|entry| {
         let (way, past) = match entry.way {
-            EntryUse::Shield { server: Some(server) } => {
+            EntryUse::Shield { server: Some(server), .. } => {
                 (format!("server {server}, behind the shield"), false)
             }
-            EntryUse::Shield { server: None } => ("all servers, behind the shield".to_owned(), false),
+            EntryUse::Shield { server: None, profile: Some(profile) } => {
+                (format!("servers of the profile {profile}, behind the shield"), false)
+            }
+            EntryUse::Shield { server: None, profile: None } => {
+                ("all servers, behind the shield".to_owned(), false)
+            }
             EntryUse::OtherShim { path } => (format!("starts another shim: {path}"), true),
-            EntryUse::Server { command } => (format!("goes past the shield: {command}"), true),
-            EntryUse::Remote { url } => (format!("goes past the shield: {url}"), true),
+            EntryUse::Server { command } => {
+                (format!("goes past the shield: starts {command}, which can reach all that you can"), true)
+            }
+            EntryUse::Remote { url } => {
+                (format!("goes past the shield: connects to {url}, which sees what it is sent"), true)
+            }
             EntryUse::Disabled => ("switched off".to_owned(), false),
             EntryUse::Unknown => ("of a form that is not known".to_owned(), true),
         };

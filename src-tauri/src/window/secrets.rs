@@ -2,8 +2,69 @@
 //!
 //! - INVARIANT: no secret goes back to the page: it sets one, and hears names.
 
-use super::command_error::CommandError;
+use super::AppState;
+use super::command_error::{CommandError, aside};
+use super::grants::trusted;
+use ironcurtain_admin::plain_secrets::{PlainSecret, SecretMove, keep};
+use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::secrets::{Keyring, Secret, SecretError, SecretName, Shelf, in_time};
+
+use serde::Serialize;
+use std::sync::{Mutex, PoisonError};
+use tauri::State;
+
+/// Plain secrets that wait for the person's yes.
+#[derive(Default)]
+pub(super) struct SecretMoveDraft(Mutex<Option<SecretMove>>);
+
+/// A secret that stands in settings as it is, by its place.
+#[derive(Debug, Serialize)]
+pub(super) struct PlainSecretRow {
+    server: String,
+    place: String,
+    /// The name that it will have in the keyring.
+    name: String,
+}
+
+impl PlainSecretRow {
+    pub(super) fn of(plain: &PlainSecret) -> Self {
+        Self {
+            server: visible::line(&plain.server),
+            place: visible::line(&plain.place),
+            name: visible::line(plain.name.as_str()),
+        }
+    }
+}
+
+/// The secrets that stand in the file of servers as they are.
+#[tauri::command]
+pub(super) async fn plan_secret_move(
+    state: State<'_, AppState>,
+) -> Result<Vec<PlainSecretRow>, CommandError> {
+    let home = trusted(&state)?.home;
+    let plan = aside(move || SecretMove::plan(&home, None)).await?;
+    let rows = plan.secrets.iter().map(PlainSecretRow::of).collect();
+    *state.secret_move.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(plan);
+    Ok(rows)
+}
+
+#[tauri::command]
+pub(super) async fn write_secret_move(state: State<'_, AppState>) -> Result<String, CommandError> {
+    let plan = state.secret_move.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let plan = plan.ok_or_else(|| CommandError::malformed("look at the keys again"))?;
+    kept(&plan.secrets).await?;
+    aside(move || plan.write()).await?;
+    Ok("The keyring has them, and the servers name them.".to_owned())
+}
+
+/// Puts plain secrets into the keyring.
+pub(super) async fn kept(secrets: &[PlainSecret]) -> Result<(), CommandError> {
+    if secrets.is_empty() {
+        return Ok(());
+    }
+    let secrets = secrets.to_vec();
+    asked(move || keep(&secrets)).await
+}
 
 #[tauri::command]
 pub(super) async fn secrets() -> Result<Vec<String>, CommandError> {

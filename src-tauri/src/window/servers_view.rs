@@ -1,8 +1,11 @@
 //! Servers for the page: what each reaches, in words, and what its tools mean.
 
+use ironcurtain_admin::ServerChangeError;
 use ironcurtain_admin::annotate::{AnnotationChange, AnnotationChanges, Draft};
 use ironcurtain_admin::catalog::{Catalog, CatalogError, KnownServer, Source};
 use ironcurtain_admin::install::{ToolChange, Update};
+use ironcurtain_admin::openings::{Opening, openings};
+use ironcurtain_admin::removal::{TakenOut, taken_out};
 use ironcurtain_daemon::config::ConfigError;
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::containment::default_view;
@@ -21,7 +24,23 @@ const DESCRIPTION: usize = 300;
 pub(super) struct ServersView {
     servers: Vec<ServerRow>,
     catalog: Vec<CatalogRow>,
+    /// Those that were taken out and can be put back.
+    removed: Vec<RemovedRow>,
     file: String,
+}
+
+/// A server that was taken out.
+#[derive(Debug, Serialize)]
+struct RemovedRow {
+    name: String,
+    entry: String,
+}
+
+/// A host or folder that is open to a server for good.
+#[derive(Debug, Serialize)]
+struct OpeningRow {
+    opening: Opening,
+    words: String,
 }
 
 /// Why the servers are not shown.
@@ -33,6 +52,8 @@ pub(super) enum ServersError {
     Snapshot(#[from] SnapshotError),
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    #[error(transparent)]
+    Removed(#[from] ServerChangeError),
 }
 
 #[derive(Debug, Serialize)]
@@ -49,6 +70,8 @@ struct ServerRow {
     problem: Option<String>,
     can_install: bool,
     live: Vec<LiveServer>,
+    /// The hosts and folders that are open to it for good, the worst first.
+    openings: Vec<OpeningRow>,
     /// The secrets that its entry names.
     secrets: Vec<String>,
 }
@@ -129,6 +152,7 @@ impl ServersView {
         Ok(Self {
             servers: servers.iter().map(row).collect(),
             catalog: Catalog::shipped()?.iter().map(catalog_row).collect(),
+            removed: taken_out(home)?.into_iter().map(removed).collect(),
             file: home.config.join("mcp-servers.json").display().to_string(),
         })
     }
@@ -178,8 +202,17 @@ fn row(
         problem,
         can_install: matches!(RunnerCommand::of(server), Ok(Some(_))),
         live,
+        openings: openings(server).into_iter().map(|opening| opened(server, opening)).collect(),
         secrets: secrets_of(server),
     }
+}
+
+fn opened(server: &Server, opening: Opening) -> OpeningRow {
+    OpeningRow { words: opening.words(&visible::line(&server.name)), opening }
+}
+
+fn removed(one: TakenOut) -> RemovedRow {
+    RemovedRow { name: visible::line(&one.name), entry: visible::lines(&one.entry) }
 }
 
 /// The roles of a tool's arguments, each once.

@@ -15,7 +15,9 @@ pub use own_command::OwnCommand;
 pub use survey::{ClientReport, ClientState, EntryReport, EntryUse};
 
 use crate::file_edit::FileEditError;
-use ironcurtain_client_config::{DocumentError, FoundClient, KnownClient, Places, StartCommand};
+use ironcurtain_client_config::{
+    DocumentError, FoundClient, KnownClient, Places, ShimSelection, StartCommand,
+};
 use ironcurtain_daemon::config::ConfigError;
 use ironcurtain_daemon::home::{Home, HomeError};
 use ironcurtain_protocol::HOME_VARIABLE;
@@ -77,6 +79,17 @@ pub enum ClientError {
     /// None of our servers has this name.
     #[error("no server is called `{0}`; `ironcurtain servers list` names them")]
     NoServer(String),
+    /// There is no such profile.
+    #[error("no profile is called `{0}`; `ironcurtain profiles` names them")]
+    NoProfile(String),
+    /// The client starts no such server itself.
+    #[error("{client} starts no server `{name}` itself that could be moved")]
+    NothingToMove {
+        /// The client.
+        client: &'static str,
+        /// The name.
+        name: String,
+    },
     /// An entry of the client's has the name.
     #[error(
         "{client} has an entry `{name}` already, which starts `{starts}`; move it behind the shield with `--move`"
@@ -137,9 +150,9 @@ impl Clients {
         Ok(Self { home, places, shim, environment })
     }
 
-    /// Our shim, for one server or, without one, for all.
-    fn shim(&self, server: Option<&str>) -> StartCommand {
-        StartCommand { env: self.environment.clone(), ..StartCommand::of_shim(&self.shim, server) }
+    /// Our shim, for these servers.
+    fn shim(&self, selection: ShimSelection<'_>) -> StartCommand {
+        StartCommand { env: self.environment.clone(), ..StartCommand::of_shim(&self.shim, selection) }
     }
 
     /// The client that is meant, and the file of its settings.

@@ -42,6 +42,14 @@ pub(crate) fn set(file: &Path, text: &str, path: &[&str], value: &Value) -> Resu
         .map_err(|problem| FileEditError::Edit { file: file.to_path_buf(), problem })
 }
 
+/// The text of `file` without what is at `path` ([`json_edit::remove`]).
+///
+/// # Errors
+/// [`FileEditError::Edit`].
+pub(crate) fn remove(file: &Path, text: &str, path: &[&str]) -> Result<String, FileEditError> {
+    json_edit::remove(text, path).map_err(|problem| FileEditError::Edit { file: file.to_path_buf(), problem })
+}
+
 /// Replaces the file.
 ///
 /// # Errors

@@ -17,6 +17,9 @@ pub enum JsonEditError {
     /// Which of the two is meant cannot be known.
     #[error("`{0}` is there twice")]
     Twice(String),
+    /// There is nothing of this name that could go.
+    #[error("there is no `{0}`")]
+    NotThere(String),
     /// The text that was parsed does not hold what was parsed from it.
     #[error("`{0}` cannot be found again")]
     Lost(String),
@@ -32,14 +35,8 @@ pub(crate) fn set(text: &str, path: &[&str], value: &Value) -> Result<String, Js
 
 fn set_below(text: &str, path: &[&str], value: &Value, depth: usize) -> Result<String, JsonEditError> {
     let Some((key, rest)) = path.split_first() else { return Err(JsonEditError::NoKey) };
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let members = reader.deserialize_map(Members).and_then(|members| reader.end().map(|()| members))?;
-    let mut found = members.iter().filter(|(name, _)| name == key);
-    let (member, another) = (found.next(), found.next());
-    if another.is_some() {
-        return Err(JsonEditError::Twice((*key).to_owned()));
-    }
-    match member {
+    let members = members(text)?;
+    match place(&members, key)?.and_then(|at| members.get(at)) {
         Some((_, old)) => {
             let new = if rest.is_empty() {
                 written(value, depth)?
@@ -56,9 +53,56 @@ fn set_below(text: &str, path: &[&str], value: &Value, depth: usize) -> Result<S
     }
 }
 
+/// The text without what is at `path`.
+///
+/// # Errors
+/// [`JsonEditError`].
+pub(crate) fn remove(text: &str, path: &[&str]) -> Result<String, JsonEditError> {
+    let Some((key, rest)) = path.split_first() else { return Err(JsonEditError::NoKey) };
+    let members = members(text)?;
+    let at = place(&members, key)?.ok_or_else(|| JsonEditError::NotThere((*key).to_owned()))?;
+    let lost = || JsonEditError::Lost((*key).to_owned());
+    let old = members.get(at).ok_or_else(lost)?.1.get();
+    if !rest.is_empty() {
+        return spliced(text, old, &remove(old, rest)?).ok_or_else(lost);
+    }
+    let end_of = |part: &str| Some(start(text, part)? + part.len());
+    let mut end = end_of(old).ok_or_else(lost)?;
+    let before = at.checked_sub(1).and_then(|before| members.get(before));
+    let begin = match before {
+        // With the comma before it.
+        Some((_, before)) => end_of(before.get()),
+        None => text.find('{').map(|open| open + 1),
+    };
+    if before.is_none() && members.len() > 1 {
+        // With the comma behind it.
+        end += text.get(end..).and_then(|rest| rest.find(',')).ok_or_else(lost)? + 1;
+    }
+    let head = begin.and_then(|begin| text.get(..begin)).ok_or_else(lost)?;
+    Ok(format!("{head}{}", text.get(end..).ok_or_else(lost)?))
+}
+
+/// The members of the object that a text is.
+fn members(text: &str) -> Result<Vec<(String, &RawValue)>, JsonEditError> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    Ok(reader.deserialize_map(Members).and_then(|members| reader.end().map(|()| members))?)
+}
+
+/// The place of a key among the members, of which it is one.
+fn place(members: &[(String, &RawValue)], key: &str) -> Result<Option<usize>, JsonEditError> {
+    let mut found = members.iter().enumerate().filter(|(_, (name, _))| name == key).map(|(at, _)| at);
+    let (member, another) = (found.next(), found.next());
+    if another.is_some() { Err(JsonEditError::Twice(key.to_owned())) } else { Ok(member) }
+}
+
+/// The place of a part of a text, which lies in it.
+fn start(text: &str, part: &str) -> Option<usize> {
+    (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize)
+}
+
 /// The text with a part of it, which lies in it, replaced.
 fn spliced(text: &str, part: &str, new: &str) -> Option<String> {
-    let start = (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+    let start = start(text, part)?;
     Some(format!("{}{new}{}", text.get(..start)?, text.get(start + part.len()..)?))
 }
 
@@ -123,7 +167,37 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_removed_takes_one_comma_with_it_and_nothing_else() {
+        let text = "{\n  \"_comment\": \"mine\",\n  \"a\": { \"x\" : 1.50, \"y\": [ ] },\n  \"b\":2 }\n";
+        let without = |path: &[&str]| remove(text, path).unwrap();
+        assert_eq!(without(&["b"]), text.replace(",\n  \"b\":2", ""));
+        assert_eq!(without(&["a"]), text.replace("\n  \"a\": { \"x\" : 1.50, \"y\": [ ] },", ""));
+        assert_eq!(without(&["_comment"]), text.replace("\n  \"_comment\": \"mine\",", ""));
+        assert_eq!(without(&["a", "x"]), text.replace(" \"x\" : 1.50,", ""));
+        assert_eq!(remove("{ \"a\": 1 }", &["a"]).unwrap(), "{ }");
+        for (path, problem) in
+            [(&["z"][..], "there is no `z`"), (&["b", "x"], "expected an object"), (&[], "no key")]
+        {
+            let error = remove(text, path).unwrap_err().to_string();
+            assert!(error.contains(problem), "{error}");
+        }
+        assert!(remove("{\"a\":1,\"a\":2}", &["a"]).unwrap_err().to_string().contains("`a` is there twice"));
+    }
+
     proptest! {
+        #[test]
+        fn what_was_removed_is_gone_and_the_rest_is_kept(
+            keys in prop::collection::btree_set("[a-z\"\\\\,{} ]{0,3}", 1..5), at in any::<prop::sample::Index>(), pretty in any::<bool>(),
+        ) {
+            let mut object: serde_json::Map<_, _> = keys.iter().map(|k| (k.clone(), json!({ "in,": k }))).collect();
+            let text = if pretty { serde_json::to_string_pretty(&object) } else { serde_json::to_string(&object) }.unwrap();
+            let key = at.get(&keys.iter().collect::<Vec<_>>()).to_string();
+            let changed = remove(&text, &[key.as_str()]).unwrap();
+            object.remove(&key);
+            prop_assert_eq!(serde_json::from_str::<Value>(&changed).unwrap(), Value::Object(object));
+        }
+
         #[test]
         fn what_was_set_is_read_and_the_rest_is_kept(
             keys in prop::collection::btree_set("[a-z\"\\\\é ]{0,3}", 0..5), key in "[a-z\"\\\\é ]{0,3}", pretty in any::<bool>(),

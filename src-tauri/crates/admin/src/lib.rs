@@ -15,12 +15,17 @@ pub mod inspect;
 pub mod install;
 mod json_edit;
 mod named_server;
+pub mod openings;
 pub mod plain_secrets;
+pub mod profiles;
+pub mod removal;
 pub mod replay;
 pub mod rules;
+mod servers_file;
 pub mod settings;
 pub mod trial;
 
 pub use file_edit::FileEditError;
 pub use json_edit::JsonEditError;
 pub use named_server::UnknownServer;
+pub use servers_file::ServerChangeError;

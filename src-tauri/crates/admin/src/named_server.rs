@@ -13,8 +13,13 @@ pub struct UnknownServer {
 
 /// The server of this name.
 pub(crate) fn named_server<'a>(servers: &'a Servers, name: &str) -> Result<&'a Server, UnknownServer> {
-    servers.find(Some(name)).ok_or_else(|| UnknownServer {
-        name: visible::line(name),
-        known: servers.names().collect::<Vec<_>>().join("`, `"),
-    })
+    servers.find(Some(name)).ok_or_else(|| UnknownServer::among(servers, name))
+}
+
+impl UnknownServer {
+    /// None of these has the name.
+    pub(crate) fn among(servers: &Servers, name: &str) -> Self {
+        let known = servers.names().collect::<Vec<_>>().join("`, `");
+        Self { name: visible::line(name), known }
+    }
 }

@@ -101,6 +101,12 @@ pub enum Command {
         #[command(subcommand)]
         action: crate::clients::ClientsAction,
     },
+    /// Show sets of servers behind one entry of a client, make them, change them. Needs no trusted process.
+    Profiles {
+        /// The action.
+        #[command(subcommand)]
+        action: Option<crate::profiles::ProfilesAction>,
+    },
     /// Keep secrets of servers in the desktop's keyring. Needs no trusted process.
     Secrets {
         /// The action.

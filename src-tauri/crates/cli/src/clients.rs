@@ -60,14 +60,20 @@ pub struct EntryOptions {
     /// Which client: a name of `clients list`.
     name: String,
     /// Only this server.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["as_one", "moving"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["as_one", "profile", "moving"])]
     server: Option<String>,
     /// One entry for all servers together.
-    #[arg(long, conflicts_with = "moving")]
+    #[arg(long, conflicts_with_all = ["profile", "moving"])]
     as_one: bool,
+    /// One entry for the servers of this profile together.
+    #[arg(long, value_name = "NAME", conflicts_with = "moving")]
+    profile: Option<String>,
     /// The servers that the client starts itself: each becomes a server of IronCurtain's.
     #[arg(long = "move", id = "moving")]
     moving: bool,
+    /// With `--move`, only this server of the client's; it may be written several times.
+    #[arg(long, value_name = "NAME", requires = "moving")]
+    only: Vec<String>,
     /// The secrets of the servers that move go to the keyring.
     #[arg(long, requires = "moving")]
     move_secrets: bool,
@@ -99,11 +105,13 @@ pub fn perform(action: &ClientsAction, screen: Screen) -> anyhow::Result<ExitCod
 
 fn planned(clients: &Clients, options: &EntryOptions) -> anyhow::Result<ClientChange> {
     let target = ClientTarget { id: &options.name, project: options.project.as_deref() };
-    let request = match &options.server {
-        Some(server) => ConnectRequest::Server(server),
-        None if options.as_one => ConnectRequest::AsOne,
-        None if options.moving => ConnectRequest::Move { secrets: options.move_secrets },
-        None => ConnectRequest::Each,
+    let only = Some(options.only.as_slice()).filter(|only| !only.is_empty());
+    let request = match (&options.server, &options.profile) {
+        (Some(server), _) => ConnectRequest::Server(server),
+        (None, Some(profile)) => ConnectRequest::Profile(profile),
+        (None, None) if options.as_one => ConnectRequest::AsOne,
+        (None, None) if options.moving => ConnectRequest::Move { secrets: options.move_secrets, only },
+        (None, None) => ConnectRequest::Each,
     };
     Ok(clients.connect(target, request)?)
 }
@@ -152,8 +160,11 @@ fn reported(sheet: &mut Sheet, report: &ClientReport) {
     }
     for entry in &report.entries {
         let way = match &entry.way {
-            EntryUse::Shield { server: Some(server) } => format!("behind the shield: server {server}"),
-            EntryUse::Shield { server: None } => "behind the shield: all servers".to_owned(),
+            EntryUse::Shield { server: Some(server), .. } => format!("behind the shield: server {server}"),
+            EntryUse::Shield { server: None, profile: Some(profile) } => {
+                format!("behind the shield: profile {profile}")
+            }
+            EntryUse::Shield { server: None, profile: None } => "behind the shield: all servers".to_owned(),
             EntryUse::OtherShim { path } => format!("ANOTHER SHIM: {path}"),
             EntryUse::Server { command } => format!("PAST THE SHIELD: {command}"),
             EntryUse::Remote { url } => format!("PAST THE SHIELD: {url}"),

@@ -12,6 +12,7 @@ mod manual;
 mod policy;
 mod print;
 mod problem;
+mod profiles;
 mod quarantine;
 mod run;
 mod screen;
@@ -52,6 +53,7 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Sessions => return session::all(screen),
         Command::Session(options) => return session::one(options, screen),
         Command::Quarantine { action } => return quarantine::perform(action, screen),
+        Command::Profiles { action } => return profiles::perform(action, screen),
         Command::Stop => return show(&Connection::open()?.stop(session::still_looked_at)?, screen),
         Command::Questions { action: None | Some(QuestionsAction::List) } => Request::Questions,
         Command::Questions { action: Some(QuestionsAction::Deny { ids, all, note }) } => {

@@ -2,6 +2,7 @@
 //!
 //! - Nothing is written before the whole proposal was shown and a person said yes, or `--yes` said it for them.
 
+mod change;
 mod install;
 mod known;
 mod show;
@@ -27,6 +28,17 @@ pub enum ServersAction {
     Catalog,
     /// Add a server: install it, start it in its sandbox, show what it has and wants, and write that down after a yes.
     Add(known::AddOptions),
+    /// Take a server out. Its entry is kept.
+    Remove(change::RemoveOptions),
+    /// Put back a server that was taken out, as it was.
+    Restore {
+        /// The server.
+        name: String,
+    },
+    /// Open a host or a folder to a server for good, after a yes.
+    Open(change::OpeningOptions),
+    /// Close a host or a folder that is open to a server for good.
+    Close(change::OpeningOptions),
     /// Install the package of a server that is started by `npx` or `uvx`, so that it needs no network to start.
     Install(install::InstallOptions),
     /// Look for another version of an installed package, show how its tools differ, and take it after a yes.
@@ -62,6 +74,10 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
         ServersAction::List => list(&home, screen),
         ServersAction::Catalog => known::catalog(screen),
         ServersAction::Add(options) => known::perform(&home, options, screen),
+        ServersAction::Remove(options) => change::remove(&home, options, screen),
+        ServersAction::Restore { name } => change::restore(&home, name, screen),
+        ServersAction::Open(options) => change::open(&home, options, screen),
+        ServersAction::Close(options) => change::close(&home, options, screen),
         ServersAction::Install(options) => install::install(home, options, screen),
         ServersAction::Update(options) => install::update(home, options, screen),
         ServersAction::Annotate { name, yes, unknown_as_text, drop_unseen, timeout, allow_root } => {

@@ -52,6 +52,29 @@ fn a_known_server_is_found_added_listed_and_not_replaced_without_a_word() {
 }
 
 #[test]
+fn a_server_is_taken_out_put_back_opened_and_closed_by_commands() {
+    let home = Home::new();
+    let folder = home.dir.path().canonicalize().unwrap().join("cache");
+    std::fs::create_dir(&folder).unwrap();
+    assert!(home.text(&["add", "memory", "--later", "--name", "notes"]).0);
+    let (done, said) = home.text(&["open", "notes", "--host", "a.example", "--yes"]);
+    assert!(done && said.contains("notes may send whatever it knows to `a.example`, at any time"), "{said}");
+    let (done, said) = home.text(&["open", "notes", "--read", folder.to_str().unwrap()]);
+    assert!(!done && said.contains("there is no terminal to confirm at"), "{said}");
+    let (done, said) = home.text(&["open", "notes", "--host", "https://a.example", "--yes"]);
+    assert!(!done && said.contains("`https://a.example` is not a host"), "{said}");
+    let (done, said) = home.text(&["close", "notes", "--host", "a.example", "--yes"]);
+    assert!(done && said.contains("No longer: notes may send"), "{said}");
+    let (done, said) = home.text(&["remove", "notes", "--yes"]);
+    assert!(done && said.contains("`ironcurtain servers restore notes` puts it back"), "{said}");
+    assert_eq!(home.json(&["list"])["servers"].as_array().unwrap().len(), 1);
+    let (done, said) = home.text(&["remove", "notes", "--yes"]);
+    assert!(!done && said.contains("no server is named `notes`; there is `filesystem`"), "{said}");
+    assert!(home.text(&["restore", "notes"]).0);
+    assert_eq!(home.json(&["list"])["servers"][1]["annotatedTools"], json!(9));
+}
+
+#[test]
 fn what_is_not_there_is_named() {
     let home = Home::new();
     let (done, said) = home.text(&["add", "no-such"]);

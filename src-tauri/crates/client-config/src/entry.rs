@@ -53,11 +53,27 @@ pub enum Shape {
     Copilot,
 }
 
+/// The servers that our shim gives a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShimSelection<'a> {
+    /// All of them.
+    All,
+    /// One.
+    Server(&'a str),
+    /// Those of a profile.
+    Profile(&'a str),
+}
+
 impl StartCommand {
-    /// Our shim, for one server or, without one, for all.
+    /// Our shim, for these servers.
     #[must_use]
-    pub fn of_shim(shim: &Path, server: Option<&str>) -> Self {
-        let args = server.map(|server| vec!["--server".to_owned(), server.to_owned()]).unwrap_or_default();
+    pub fn of_shim(shim: &Path, selection: ShimSelection<'_>) -> Self {
+        let args: &[&str] = match selection {
+            ShimSelection::All => &[],
+            ShimSelection::Server(name) => &["--server", name],
+            ShimSelection::Profile(name) => &["--profile", name],
+        };
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
         Self { command: shim.display().to_string(), args, env: BTreeMap::new() }
     }
 
@@ -67,11 +83,15 @@ impl StartCommand {
         Path::new(&self.command).file_stem().is_some_and(|name| name == SHIM)
     }
 
-    /// The server that our shim is told to give.
+    /// The servers that our shim is told to give.
     #[must_use]
-    pub fn shim_server(&self) -> Option<&str> {
-        let at = self.args.iter().position(|arg| arg == "--server")?;
-        self.args.get(at + 1).map(String::as_str)
+    pub fn shim_selection(&self) -> ShimSelection<'_> {
+        let after = |option: &str| {
+            let at = self.args.iter().position(|arg| arg == option)?;
+            self.args.get(at + 1).map(String::as_str)
+        };
+        let profile = || after("--profile").map(ShimSelection::Profile);
+        after("--server").map(ShimSelection::Server).or_else(profile).unwrap_or(ShimSelection::All)
     }
 }
 

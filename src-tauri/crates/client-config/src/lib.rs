@@ -15,6 +15,6 @@ mod table;
 pub use client::{FoundClient, KnownClient};
 pub use document::DocumentError;
 pub use edit::Edit;
-pub use entry::{SettingsEntry, Shape, StartCommand};
+pub use entry::{SettingsEntry, Shape, ShimSelection, StartCommand};
 pub use locations::Places;
 pub use table::CLIENTS;

@@ -1,7 +1,9 @@
 //! Every client's settings: made, added to, changed, given back.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
-use ironcurtain_client_config::{CLIENTS, Edit, FoundClient, KnownClient, Places, StartCommand};
+use ironcurtain_client_config::{
+    CLIENTS, Edit, FoundClient, KnownClient, Places, ShimSelection, StartCommand,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -13,7 +15,7 @@ fn after(edit: &Edit) -> &str {
 }
 
 fn launch() -> StartCommand {
-    StartCommand::of_shim(Path::new(SHIM), Some("files"))
+    StartCommand::of_shim(Path::new(SHIM), ShimSelection::Server("files"))
 }
 
 /// The text that is kept for a client and an operation; written anew with `UPDATE_GOLDEN=1`.
@@ -44,12 +46,19 @@ fn settings_that_are_not_there_are_made() {
         let [entry] = entries.as_slice() else { panic!("{}: {entries:?}", client.id) };
         assert_eq!((entry.name.as_str(), entry.launch.as_ref()), ("files", Some(&launch())));
         assert!(entry.launch.as_ref().unwrap().is_shim());
-        assert_eq!(entry.launch.as_ref().unwrap().shim_server(), Some("files"));
+        assert_eq!(entry.launch.as_ref().unwrap().shim_selection(), ShimSelection::Server("files"));
         assert!(
             client.with(Some(after(&edit)), &[("files", &launch())]).unwrap().is_empty(),
             "{}",
             client.id
         );
+    }
+}
+
+#[test]
+fn the_servers_that_our_shim_gives_are_read_as_they_were_written() {
+    for selection in [ShimSelection::All, ShimSelection::Server("a"), ShimSelection::Profile("work")] {
+        assert_eq!(StartCommand::of_shim(Path::new(SHIM), selection).shim_selection(), selection);
     }
 }
 
@@ -80,7 +89,7 @@ fn an_entry_is_replaced_and_put_back() {
             ("npx", &["-y".to_owned(), "notes-mcp@1.2.3".to_owned()][..])
         );
         assert_eq!(started.env.get("NOTES_TOKEN").map(String::as_str), Some("t0ken"), "{}", client.id);
-        let shim = StartCommand::of_shim(Path::new(SHIM), Some("notes"));
+        let shim = StartCommand::of_shim(Path::new(SHIM), ShimSelection::Server("notes"));
         let edit = client.with(Some(&before), &[("notes", &shim)]).unwrap();
         golden(client, "moved", after(&edit));
         let back = client.changed(Some(after(&edit)), &[("notes", Some(old.value.clone()))]).unwrap();

@@ -6,9 +6,9 @@ use super::survey::{command_line, entries};
 use super::{ClientError, ClientTarget, Clients};
 use crate::file_edit::{self, FileEditError};
 use crate::plain_secrets::{self, PlainSecret};
-use ironcurtain_client_config::{Edit, FoundClient, KnownClient, SettingsEntry, StartCommand};
+use ironcurtain_client_config::{Edit, FoundClient, KnownClient, SettingsEntry, ShimSelection, StartCommand};
 use ironcurtain_daemon::atomic_file;
-use ironcurtain_daemon::config::{Servers, read};
+use ironcurtain_daemon::config::{Config, Servers, read};
 use ironcurtain_daemon::secrets::Secret;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -26,10 +26,14 @@ pub enum ConnectRequest<'a> {
     Server(&'a str),
     /// One for all servers of ours together.
     AsOne,
+    /// One for the servers of a profile.
+    Profile(&'a str),
     /// One for each server that the client starts itself, which becomes a server of ours.
     Move {
-        /// Its plain secrets go to the keyring.
+        /// Their plain secrets go to the keyring.
         secrets: bool,
+        /// Only those of these names; the others stay as they are.
+        only: Option<&'a [String]>,
     },
 }
 
@@ -133,29 +137,40 @@ impl Clients {
         let at = |name: &str| there.iter().find(|entry| entry.name == name);
         let servers = Servers::load(&self.home)?;
         let (mut moved, mut left, mut secrets) = (None, Vec::new(), Vec::new());
-        // The name of each entry, and the server that it gives.
-        let wanted: Vec<(String, Option<String>)> = match request {
-            ConnectRequest::AsOne => vec![(ALL.to_owned(), None)],
+        let each = |name: String| (self.shim(ShimSelection::Server(&name)), name);
+        // The entries by their names, and what each starts.
+        let wanted: Vec<(StartCommand, String)> = match request {
+            ConnectRequest::AsOne => vec![(self.shim(ShimSelection::All), ALL.to_owned())],
+            ConnectRequest::Profile(name) if !Config::load(&self.home)?.profiles.contains_key(name) => {
+                return Err(ClientError::NoProfile(name.to_owned()));
+            }
+            ConnectRequest::Profile(name) => {
+                vec![(self.shim(ShimSelection::Profile(name)), ALL.to_owned())]
+            }
             ConnectRequest::Server(name) if servers.find(Some(name)).is_none() => {
                 return Err(ClientError::NoServer(name.to_owned()));
             }
-            ConnectRequest::Server(name) => vec![(name.to_owned(), Some(name.to_owned()))],
-            ConnectRequest::Each => {
-                servers.names().map(|name| (name.to_owned(), Some(name.to_owned()))).collect()
-            }
-            ConnectRequest::Move { secrets: with_secrets } => {
-                let movable = there.iter().filter(|entry| !entry.is_disabled && !is_ours(entry));
-                let moving = self.moving(movable, with_secrets)?;
+            ConnectRequest::Server(name) => vec![each(name.to_owned())],
+            ConnectRequest::Each => servers.names().map(|name| each(name.to_owned())).collect(),
+            ConnectRequest::Move { secrets: with_secrets, only } => {
+                let movable = |entry: &&SettingsEntry| !entry.is_disabled && !is_ours(entry);
+                let is_meant = |entry: &&SettingsEntry| only.is_none_or(|only| only.contains(&entry.name));
+                let is_missing = |name: &&String| !there.iter().filter(movable).any(|one| one.name == **name);
+                if let Some(name) = only.into_iter().flatten().find(is_missing) {
+                    return Err(ClientError::NothingToMove { client: client.name, name: name.clone() });
+                }
+                let meant = there.iter().filter(movable).filter(is_meant);
+                let moving = self.moving(meant, with_secrets)?;
                 (left, secrets) = (moving.left, moving.secrets);
                 moved = Some(moving.servers);
-                moving.names.into_iter().map(|name| (name.clone(), Some(name))).collect()
+                moving.names.into_iter().map(each).collect()
             }
         };
         let mut launches = Vec::new();
-        for (name, server) in wanted {
+        for (launch, name) in wanted {
             let other = at(&name).filter(|entry| !is_ours(entry) && moved.is_none());
             match (other, request) {
-                (None, _) => launches.push((name, self.shim(server.as_deref()))),
+                (None, _) => launches.push((name, launch)),
                 (Some(other), ConnectRequest::Each) => {
                     left.push(Unmoved { name, why: NotConnected::Bypassing(starts(other)) });
                 }

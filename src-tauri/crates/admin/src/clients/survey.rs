@@ -1,7 +1,9 @@
 //! The clients as they are: which are there, and what each starts.
 
 use super::{ClientError, ClientTarget, Clients};
-use ironcurtain_client_config::{CLIENTS, FoundClient, KnownClient, SettingsEntry, StartCommand};
+use ironcurtain_client_config::{
+    CLIENTS, FoundClient, KnownClient, SettingsEntry, ShimSelection, StartCommand,
+};
 use ironcurtain_daemon::config::read;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -60,8 +62,11 @@ pub struct EntryReport {
 pub enum EntryUse {
     /// It starts our shim.
     Shield {
-        /// The server that it gives; none for all of them.
+        /// The server that it gives; none for several of them.
         server: Option<String>,
+        /// The profile whose servers it gives; without one and without a server, all of them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        profile: Option<String>,
     },
     /// It starts a shim that is not there, or another one.
     OtherShim {
@@ -127,7 +132,12 @@ impl Clients {
             _ if entry.is_disabled => EntryUse::Disabled,
             (Some(launch), _) if launch.is_shim() => {
                 if Path::new(&launch.command) == self.shim {
-                    EntryUse::Shield { server: launch.shim_server().map(ToOwned::to_owned) }
+                    let (server, profile) = match launch.shim_selection() {
+                        ShimSelection::All => (None, None),
+                        ShimSelection::Server(server) => (Some(server.to_owned()), None),
+                        ShimSelection::Profile(profile) => (None, Some(profile.to_owned())),
+                    };
+                    EntryUse::Shield { server, profile }
                 } else {
                     EntryUse::OtherShim { path: launch.command.clone() }
                 }

@@ -89,7 +89,7 @@ fn a_client_is_connected_and_given_back_as_it_was() {
 #[test]
 fn servers_move_behind_the_shield_and_back() {
     let desk = desk(Some(BEFORE));
-    let change = desk.connect(ConnectRequest::Move { secrets: false }).unwrap();
+    let change = desk.connect(ConnectRequest::Move { secrets: false, only: None }).unwrap();
     assert_eq!(change.names, ["notes"]);
     let left: Vec<String> = change.left.iter().map(|left| format!("{}: {}", left.name, left.why)).collect();
     assert_eq!(
@@ -105,7 +105,7 @@ fn servers_move_behind_the_shield_and_back() {
     let shim = desk.clients.shim.display().to_string();
     let text = desk.text().unwrap();
     assert!(text.contains(&shim) && !text.contains("t0ken") && text.contains("// mine"), "{text}");
-    assert_eq!(desk.connect(ConnectRequest::Move { secrets: false }).unwrap().names, [""; 0]);
+    assert_eq!(desk.connect(ConnectRequest::Move { secrets: false, only: None }).unwrap().names, [""; 0]);
     // Somebody else changes the file meanwhile: the entry comes back, and what they wrote stays.
     std::fs::write(desk.file(), text.replace("// mine", "// theirs")).unwrap();
     desk.disconnect(None).unwrap();
@@ -114,10 +114,49 @@ fn servers_move_behind_the_shield_and_back() {
 }
 
 #[test]
+fn servers_move_one_by_one_and_the_others_stay_as_they_are() {
+    let desk =
+        desk(Some(&BEFORE.replace("\"far\"", "\"more\": { \"command\": \"more-mcp\" },\n    \"far\"")));
+    let before: Value = serde_json::from_str(&desk.text().unwrap().replace("// mine", "")).unwrap();
+    let only = ["more".to_owned()];
+    let request = ConnectRequest::Move { secrets: false, only: Some(&only) };
+    let change = desk.connect(request).unwrap();
+    assert_eq!((change.names.as_slice(), change.left.as_slice()), (&only[..], &[][..]));
+    assert!(desk.servers()["more"].is_object() && desk.servers()["notes"].is_null());
+    let now: Value = serde_json::from_str(&desk.text().unwrap().replace("// mine", "")).unwrap();
+    assert_eq!(now["mcpServers"]["notes"], before["mcpServers"]["notes"]);
+    assert_eq!(desk.state(), ClientState::Bypassing);
+    // It has moved already, and `none` was never there.
+    for name in ["more", "none"] {
+        let only = [name.to_owned()];
+        let request = ConnectRequest::Move { secrets: false, only: Some(&only) };
+        let refused = desk.clients.connect(CURSOR, request).unwrap_err().to_string();
+        assert_eq!(refused, format!("Cursor starts no server `{name}` itself that could be moved"));
+    }
+    desk.disconnect(None).unwrap();
+    let back: Value = serde_json::from_str(&desk.text().unwrap().replace("// mine", "")).unwrap();
+    assert_eq!(back, before);
+}
+
+#[test]
+fn a_client_is_given_the_servers_of_a_profile() {
+    let desk = desk(None);
+    let refused = desk.clients.connect(CURSOR, ConnectRequest::Profile("work")).unwrap_err().to_string();
+    assert_eq!(refused, "no profile is called `work`; `ironcurtain profiles` names them");
+    let config = desk.clients.home.config.join("config.json");
+    std::fs::write(config, r#"{ "profiles": { "work": ["filesystem"] } }"#).unwrap();
+    desk.connect(ConnectRequest::AsOne).unwrap();
+    desk.connect(ConnectRequest::Profile("work")).unwrap();
+    let ways: Vec<EntryUse> =
+        desk.clients.look(CURSOR).unwrap().entries.into_iter().map(|entry| entry.way).collect();
+    assert_eq!(ways, [EntryUse::Shield { server: None, profile: Some("work".into()) }]);
+}
+
+#[test]
 fn one_server_of_several_is_disconnected() {
     let desk = desk(Some(BEFORE));
     desk.connect(ConnectRequest::Each).unwrap();
-    desk.connect(ConnectRequest::Move { secrets: false }).unwrap();
+    desk.connect(ConnectRequest::Move { secrets: false, only: None }).unwrap();
     desk.disconnect(Some("notes")).unwrap();
     let text = desk.text().unwrap();
     assert!(text.contains("t0ken") && text.contains("\"filesystem\""), "{text}");
@@ -131,7 +170,7 @@ fn one_server_of_several_is_disconnected() {
 fn what_somebody_else_wrote_between_two_disconnects_stays() {
     let desk = desk(Some(BEFORE));
     desk.connect(ConnectRequest::Each).unwrap();
-    desk.connect(ConnectRequest::Move { secrets: false }).unwrap();
+    desk.connect(ConnectRequest::Move { secrets: false, only: None }).unwrap();
     let text = desk.text().unwrap().replace("// mine", "// theirs");
     std::fs::write(desk.file(), text).unwrap();
     desk.disconnect(Some("notes")).unwrap();
@@ -174,7 +213,7 @@ fn what_is_taken_changed_or_not_understood_is_refused() {
     );
     let each = desk.clients.connect(CURSOR, ConnectRequest::Each).unwrap();
     assert_eq!((each.names.as_slice(), each.left[0].name.as_str()), (&["time".to_owned()][..], "notes"));
-    let moved = desk.clients.connect(CURSOR, ConnectRequest::Move { secrets: false }).unwrap();
+    let moved = desk.clients.connect(CURSOR, ConnectRequest::Move { secrets: false, only: None }).unwrap();
     assert_eq!(moved.left[0].why.to_string(), "a server of yours has this name already, and starts `other`");
     std::fs::write(desk.file(), BEFORE.replace("mine", "theirs")).unwrap();
     let stale = desk.clients.write(&each).unwrap_err();

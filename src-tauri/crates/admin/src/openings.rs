@@ -1,0 +1,300 @@
+//! Hosts and folders that are open to a server for good: opening one, and closing it again.
+//!
+//! - A host is taken by the rules of the proxy, and a folder only where a person could grant it.
+//! - Only the one list changes that a host or folder stands in.
+//! - What an agent is to work in is granted: this is for what the server's own process needs, whoever calls it.
+
+use crate::servers_file::{ServerChangeError, ServersFile};
+use ironcurtain_daemon::config::{Server, Servers};
+use ironcurtain_daemon::consent::visible;
+use ironcurtain_daemon::home::Home;
+use ironcurtain_daemon::{PolicySnapshot, Sandbox};
+use ironcurtain_egress::HostRules;
+use ironcurtain_paths::{PathKind, Resolver};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Something that is open to a server for good, as its entry writes it. In this order the worst comes first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "what", rename_all = "kebab-case")]
+pub enum Opening {
+    /// A folder that it may change.
+    Write(String),
+    /// A host, or all below a name.
+    Host(String),
+    /// A folder that it may read.
+    Read(String),
+}
+
+/// A change of what is open to a server, ready to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpeningChange {
+    /// The server.
+    pub server: String,
+    /// The host or folder that opens or closes.
+    pub opening: Opening,
+    /// The file.
+    pub file: PathBuf,
+    servers: ServersFile,
+    after: String,
+}
+
+impl Opening {
+    /// A sentence on what a server may do with it.
+    #[must_use]
+    pub fn words(&self, server: &str) -> String {
+        let any = "at any time and without asking, whichever agent uses it";
+        let shown = visible::line(self.what());
+        match self {
+            Self::Write(_) => {
+                format!("{server} may read, change and delete everything in `{shown}`, {any}")
+            }
+            Self::Host(host) if host.starts_with("*.") => {
+                let below = visible::line(host.trim_start_matches("*."));
+                format!("{server} may send whatever it knows to every host below `{below}`, {any}")
+            }
+            Self::Host(_) => format!("{server} may send whatever it knows to `{shown}`, {any}"),
+            Self::Read(_) => format!("{server} may read everything in `{shown}`, {any}"),
+        }
+    }
+
+    /// The host or folder.
+    #[must_use]
+    pub fn what(&self) -> &str {
+        match self {
+            Self::Write(what) | Self::Host(what) | Self::Read(what) => what,
+        }
+    }
+
+    /// The list that it stands in, below an entry's sandbox.
+    fn list(&self) -> [&'static str; 2] {
+        match self {
+            Self::Write(_) => ["filesystem", "allowWrite"],
+            Self::Host(_) => ["network", "allowedDomains"],
+            Self::Read(_) => ["filesystem", "allowRead"],
+        }
+    }
+}
+
+/// All that is open to a server for good, the worst first.
+#[must_use]
+pub fn openings(server: &Server) -> Vec<Opening> {
+    let Some(settings) = server.sandbox.settings() else { return Vec::new() };
+    let files = &settings.filesystem;
+    let hosts = settings.network.iter().flat_map(|network| &network.allowed_domains);
+    let mut all: Vec<Opening> = files.allow_write.iter().cloned().map(Opening::Write).collect();
+    all.extend(hosts.cloned().map(Opening::Host));
+    all.extend(files.allow_read.iter().cloned().map(Opening::Read));
+    // A star stands before every letter.
+    all.sort();
+    all
+}
+
+impl OpeningChange {
+    /// Opens a host or folder to a server.
+    ///
+    /// # Errors
+    /// [`ServerChangeError`].
+    pub fn open(home: &Home, server: &str, wanted: Opening) -> Result<Self, ServerChangeError> {
+        let file = ServersFile::open(home)?;
+        let opening = match wanted {
+            Opening::Host(host) => {
+                let host = host.trim().to_owned();
+                HostRules::new([host.as_str()], [""; 0], false)?;
+                Opening::Host(host)
+            }
+            Opening::Read(folder) => Opening::Read(checked_folder(home, &folder)?),
+            Opening::Write(folder) => Opening::Write(checked_folder(home, &folder)?),
+        };
+        Self::changed(file, server, opening, |list, opening| {
+            if list.iter().any(|one| one == opening.what()) {
+                return Err(ServerChangeError::OpenAlready(visible::line(opening.what())));
+            }
+            list.push(opening.what().to_owned());
+            Ok(())
+        })
+    }
+
+    /// Closes one of [`openings`].
+    ///
+    /// # Errors
+    /// [`ServerChangeError`].
+    pub fn close(home: &Home, server: &str, opening: Opening) -> Result<Self, ServerChangeError> {
+        Self::changed(ServersFile::open(home)?, server, opening, |list, opening| {
+            let before = list.len();
+            list.retain(|one| one != opening.what());
+            if list.len() == before {
+                return Err(ServerChangeError::NotOpen(visible::line(opening.what())));
+            }
+            Ok(())
+        })
+    }
+
+    fn changed(
+        servers: ServersFile,
+        server: &str,
+        opening: Opening,
+        change: impl FnOnce(&mut Vec<String>, &Opening) -> Result<(), ServerChangeError>,
+    ) -> Result<Self, ServerChangeError> {
+        let found = servers.server(server)?;
+        if found.remote.is_some() {
+            return Err(ServerChangeError::Remote(found.name));
+        }
+        if found.sandbox == Sandbox::OptedOut {
+            return Err(ServerChangeError::NotSandboxed(found.name));
+        }
+        let (way, entry) = servers.entry(server)?;
+        let [above, name] = opening.list();
+        let place = entry.pointer(&format!("/sandbox/{above}"));
+        let mut list: Vec<String> = place
+            .and_then(|place| place.get(name))
+            .and_then(|list| serde_json::from_value(list.clone()).ok())
+            .unwrap_or_default();
+        change(&mut list, &opening)?;
+        let mut path: Vec<&str> = way.iter().map(String::as_str).chain(["sandbox", above]).collect();
+        // `"network": false` is no place for a list.
+        let value = if place.is_some_and(Value::is_object) {
+            path.push(name);
+            json!(list)
+        } else {
+            json!({ name: list })
+        };
+        let after = servers.with(&path, &value)?;
+        Ok(Self { server: server.to_owned(), opening, file: servers.file.clone(), servers, after })
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// [`ServerChangeError`]: the servers are as they were.
+    pub fn write(&self) -> Result<(), ServerChangeError> {
+        self.servers.write(&self.after)
+    }
+}
+
+/// The canonical path of a folder that may be opened.
+fn checked_folder(home: &Home, folder: &str) -> Result<String, ServerChangeError> {
+    let snapshot = PolicySnapshot::load(home, &Servers::load(home)?)?;
+    let shown = visible::path(folder);
+    let resolver = Resolver::new(snapshot.home.clone(), snapshot.home.clone());
+    let found = resolver
+        .resolve(folder)
+        .map_err(|problem| ServerChangeError::Path { path: shown.clone(), problem })?;
+    if found.target != PathKind::Folder {
+        return Err(ServerChangeError::NoFolder(shown));
+    }
+    if !snapshot.limits().may_be_granted(&found.path) {
+        return Err(ServerChangeError::Limits(visible::path(found.path.as_str())));
+    }
+    Ok(found.path.as_str().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const TEXT: &str = r#"{
+  "_comment": "mine",
+  "mcpServers": { "a": { "command": "a", "sandbox": { "network": false } } },
+  "b" : { "command":"b", "sandbox": { "network": { "allowedDomains": ["b.example"], "askUnknown": true } } },
+  "open": { "command": "o", "sandbox": false },
+  "far": { "url": "https://far.example/mcp" }
+}
+"#;
+
+    fn home() -> (tempfile::TempDir, Home) {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let home = Home::under(&base.join("ic"), &base.join("ada"));
+        fs::create_dir_all(home.person.join("cache/deep")).unwrap();
+        fs::create_dir_all(home.person.join(".ssh")).unwrap();
+        home.prepare().unwrap();
+        fs::write(home.config.join("mcp-servers.json"), TEXT).unwrap();
+        (dir, home)
+    }
+
+    fn open(home: &Home, name: &str) -> Vec<Opening> {
+        openings(Servers::load(home).unwrap().find(Some(name)).unwrap())
+    }
+
+    #[test]
+    fn what_is_opened_stands_in_its_list_alone_and_is_closed_again() {
+        let (_dir, home) = home();
+        let before = fs::read_to_string(home.config.join("mcp-servers.json")).unwrap();
+        let cache = home.person.join("cache").display().to_string();
+        let host = |host: &str| Opening::Host(host.to_owned());
+        for (server, opening) in [
+            ("a", host("a.example:8443")),
+            ("a", host("*.wide.example")),
+            ("b", host("c.example")),
+            ("a", Opening::Read(cache.clone())),
+            ("a", Opening::Write(cache.clone())),
+        ] {
+            OpeningChange::open(&home, server, opening).unwrap().write().unwrap();
+        }
+        let all = open(&home, "a");
+        let expected = [
+            Opening::Write(cache.clone()),
+            host("*.wide.example"),
+            host("a.example:8443"),
+            Opening::Read(cache.clone()),
+        ];
+        assert_eq!(all, expected);
+        assert_eq!(open(&home, "b"), [host("b.example"), host("c.example")]);
+        assert!(
+            Servers::load(&home)
+                .unwrap()
+                .find(Some("b"))
+                .unwrap()
+                .sandbox
+                .settings()
+                .unwrap()
+                .network
+                .as_ref()
+                .unwrap()
+                .ask_unknown
+        );
+        for opening in all {
+            OpeningChange::close(&home, "a", opening).unwrap().write().unwrap();
+        }
+        OpeningChange::close(&home, "b", host("c.example")).unwrap().write().unwrap();
+        assert_eq!(open(&home, "a"), []);
+        let text = fs::read_to_string(home.config.join("mcp-servers.json")).unwrap();
+        assert_eq!(text.lines().next_back(), before.lines().next_back());
+        assert!(text.contains("\"_comment\": \"mine\"") && text.contains("\"far\": { \"url\""), "{text}");
+        let gone = OpeningChange::close(&home, "b", host("c.example")).unwrap_err().to_string();
+        assert_eq!(gone, "`c.example` is not open to it for good");
+    }
+
+    #[test]
+    fn what_may_not_be_opened_is_refused_by_name_and_nothing_is_written() {
+        let (_dir, home) = home();
+        let before = fs::read_to_string(home.config.join("mcp-servers.json")).unwrap();
+        let refused = |server: &str, opening: Opening| {
+            OpeningChange::open(&home, server, opening).unwrap_err().to_string()
+        };
+        let host = |server: &str, host: &str| refused(server, Opening::Host(host.to_owned()));
+        let folder = |path: PathBuf| refused("a", Opening::Write(path.display().to_string()));
+        assert!(host("a", "https://a.example/x").starts_with("`https://a.example/x` is not a host"));
+        assert!(host("a", "*").starts_with("`*` covers too much"));
+        assert!(host("a", "*.com").starts_with("`*.com` covers too much"));
+        assert!(host("a", "printer").starts_with("`printer` has no dot"));
+        assert_eq!(host("b", "b.example"), "`b.example` is open to it already");
+        assert!(host("open", "a.example").starts_with("`open` is not sandboxed"));
+        assert!(host("far", "a.example").starts_with("`far` runs elsewhere"));
+        assert!(host("nobody", "a.example").starts_with("no server is named `nobody`"));
+        for path in [home.person.clone(), home.person.join(".ssh"), home.config.clone(), PathBuf::from("/")] {
+            assert!(folder(path).contains("is never opened: it is or holds your home, keys"));
+        }
+        fs::write(home.person.join("file"), "x").unwrap();
+        assert!(folder(home.person.join("file")).ends_with("is no folder"));
+        // A link leads where it leads.
+        std::os::unix::fs::symlink(home.person.join(".ssh"), home.person.join("cache/link")).unwrap();
+        assert!(folder(home.person.join("cache/link")).contains(".ssh` is never opened"));
+        assert_eq!(fs::read_to_string(home.config.join("mcp-servers.json")).unwrap(), before);
+        let deep = home.person.join("cache/deep").display().to_string();
+        OpeningChange::open(&home, "a", Opening::Read(deep)).unwrap().write().unwrap();
+    }
+}

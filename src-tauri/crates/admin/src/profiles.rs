@@ -1,0 +1,166 @@
+//! Profiles: sets of servers behind one entry of a client, in `config.json`.
+
+use crate::clients::{ClientReport, EntryUse};
+use crate::file_edit::{self, FileEditError};
+use crate::named_server::UnknownServer;
+use ironcurtain_daemon::config::{Config, ConfigError, Servers, read};
+use ironcurtain_daemon::home::Home;
+use serde_json::json;
+use std::collections::BTreeSet;
+
+/// One profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerProfile {
+    /// Its name.
+    pub name: String,
+    /// Its servers.
+    pub servers: BTreeSet<String>,
+    /// Those of them that are not there.
+    pub missing: BTreeSet<String>,
+    /// The clients that are given it.
+    pub clients: Vec<&'static str>,
+}
+
+/// Why a profile is not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// A file is refused, as it is or as it would be.
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    /// A file is not changed.
+    #[error(transparent)]
+    File(#[from] FileEditError),
+    /// A server is not there.
+    #[error(transparent)]
+    Unknown(#[from] UnknownServer),
+    /// Its name has characters that no name has.
+    #[error("`{0}` cannot be the name of a profile: use letters, digits, `-`, `_` and `.`")]
+    Name(String),
+    /// It has no server.
+    #[error("choose at least one server for the profile `{0}`")]
+    Empty(String),
+    /// There is none.
+    #[error("there is no profile `{0}`")]
+    Missing(String),
+}
+
+/// All profiles. `clients` are those of [`crate::clients::Clients::survey`].
+///
+/// # Errors
+/// [`ProfileError`].
+pub fn profiles(home: &Home, clients: &[ClientReport]) -> Result<Vec<ServerProfile>, ProfileError> {
+    let there = Servers::load(home)?;
+    let all = Config::load(home)?.profiles.into_iter().map(|(name, servers)| {
+        let is_given = |report: &&ClientReport| {
+            report.entries.iter().any(|entry| {
+                matches!(&entry.way, EntryUse::Shield { profile: Some(profile), .. } if *profile == name)
+            })
+        };
+        let clients = clients.iter().filter(is_given).map(|report| report.name).collect();
+        let missing = servers.iter().filter(|server| there.find(Some(server)).is_none()).cloned().collect();
+        ServerProfile { clients, missing, servers, name }
+    });
+    Ok(all.collect())
+}
+
+/// Makes a profile, or gives one other servers.
+///
+/// # Errors
+/// [`ProfileError`]: nothing changed.
+pub fn set_profile(home: &Home, name: &str, servers: &BTreeSet<String>) -> Result<(), ProfileError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.starts_with('-') || !name.chars().all(is_plain) {
+        return Err(ProfileError::Name(name.escape_debug().to_string()));
+    }
+    if servers.is_empty() {
+        return Err(ProfileError::Empty(name.to_owned()));
+    }
+    let there = Servers::load(home)?;
+    let had = Config::load(home)?.profiles.remove(name).unwrap_or_default();
+    // One that was in it before and is not there now may come back.
+    let is_unknown = |server: &&String| there.find(Some(server)).is_none() && !had.contains(*server);
+    if let Some(unknown) = servers.iter().find(is_unknown) {
+        return Err(UnknownServer::among(&there, unknown).into());
+    }
+    changed(home, |file, text| file_edit::set(file, text, &["profiles", name], &json!(servers)))
+}
+
+/// Removes a profile. A client that is given it starts nothing until it is connected anew.
+///
+/// # Errors
+/// [`ProfileError`]: nothing changed.
+pub fn remove_profile(home: &Home, name: &str) -> Result<(), ProfileError> {
+    if !Config::load(home)?.profiles.contains_key(name) {
+        return Err(ProfileError::Missing(name.escape_debug().to_string()));
+    }
+    changed(home, |file, text| file_edit::remove(file, text, &["profiles", name]))
+}
+
+fn changed(
+    home: &Home,
+    change: impl FnOnce(&std::path::Path, &str) -> Result<String, FileEditError>,
+) -> Result<(), ProfileError> {
+    let file = home.config.join("config.json");
+    let text = read(&file)?.unwrap_or_else(|| "{}\n".to_owned());
+    let text = change(&file, &text)?;
+    Config::read_from(&file, &text)?;
+    Ok(file_edit::replace(&file, &text)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clients::{ClientState, EntryReport};
+    use std::fs;
+
+    fn set(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_profile_is_made_changed_and_removed_and_the_rest_of_the_settings_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::under(&dir.path().join("ic"), dir.path());
+        home.prepare().unwrap();
+        let config = home.config.join("config.json");
+        let servers = home.config.join("mcp-servers.json");
+        fs::write(&servers, r#"{ "git": { "command": "g" }, "notes": { "command": "n" } }"#).unwrap();
+        fs::write(&config, "{\n  \"maxSessions\" : 7\n}\n").unwrap();
+        set_profile(&home, "work", &set(&["git", "notes"])).unwrap();
+        set_profile(&home, "play", &set(&["notes"])).unwrap();
+        let zed = ClientReport {
+            id: "zed",
+            name: "Zed",
+            file: "/z".into(),
+            state: ClientState::Connected,
+            entries: vec![EntryReport {
+                name: "ironcurtain".into(),
+                way: EntryUse::Shield { server: None, profile: Some("work".into()) },
+            }],
+            problem: None,
+        };
+        fs::write(&servers, r#"{ "notes": { "command": "n" } }"#).unwrap();
+        let work = ServerProfile {
+            name: "work".into(),
+            servers: set(&["git", "notes"]),
+            missing: set(&["git"]),
+            clients: vec!["Zed"],
+        };
+        assert_eq!(profiles(&home, &[zed]).unwrap()[1], work);
+        set_profile(&home, "work", &set(&["git"])).unwrap();
+        for (refused, told) in [
+            (set_profile(&home, "play", &set(&["git"])), "no server is named `git`; there is `notes`"),
+            (set_profile(&home, "a b", &set(&["notes"])), "`a b` cannot be the name of a profile"),
+            (set_profile(&home, "--all", &set(&["notes"])), "`--all` cannot be the name"),
+            (set_profile(&home, "none", &set(&[])), "choose at least one server for the profile `none`"),
+            (remove_profile(&home, "rest"), "there is no profile `rest`"),
+        ] {
+            let problem = refused.unwrap_err().to_string();
+            assert!(problem.starts_with(told), "{problem}");
+        }
+        remove_profile(&home, "work").unwrap();
+        let left = profiles(&home, &[]).unwrap();
+        assert_eq!(left.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["play"]);
+        assert!(fs::read_to_string(&config).unwrap().starts_with("{\n  \"maxSessions\" : 7"));
+    }
+}

@@ -1,0 +1,54 @@
+//! Commands about profiles: sets of servers behind one entry of a client.
+
+use super::AppState;
+use super::command_error::{CommandError, aside};
+use super::grants::trusted;
+use ironcurtain_admin::clients::Clients;
+use ironcurtain_admin::profiles::{ServerProfile, profiles as all_profiles, remove_profile, set_profile};
+use ironcurtain_daemon::consent::visible;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use tauri::State;
+
+#[derive(Debug, Serialize)]
+pub(super) struct ProfileRow {
+    name: String,
+    servers: Vec<String>,
+    /// Those of them that are not there.
+    missing: Vec<String>,
+    /// The clients that are given it.
+    clients: Vec<&'static str>,
+}
+
+#[tauri::command]
+pub(super) async fn profiles(state: State<'_, AppState>) -> Result<Vec<ProfileRow>, CommandError> {
+    let trusted = trusted(&state)?;
+    let all = aside(move || {
+        let survey = Clients::new(trusted.home.clone(), &trusted.programs).map(|all| all.survey());
+        all_profiles(&trusted.home, &survey.unwrap_or_default())
+    });
+    let shown = |names: BTreeSet<String>| names.iter().map(|name| visible::line(name)).collect();
+    let row = |ServerProfile { name, servers, missing, clients }| ProfileRow {
+        name: visible::line(&name),
+        servers: shown(servers),
+        missing: shown(missing),
+        clients,
+    };
+    Ok(all.await?.into_iter().map(row).collect())
+}
+
+#[tauri::command]
+pub(super) async fn change_profile(
+    state: State<'_, AppState>,
+    name: String,
+    servers: BTreeSet<String>,
+) -> Result<(), CommandError> {
+    let home = trusted(&state)?.home;
+    aside(move || set_profile(&home, name.trim(), &servers)).await
+}
+
+#[tauri::command]
+pub(super) async fn drop_profile(state: State<'_, AppState>, name: String) -> Result<(), CommandError> {
+    let home = trusted(&state)?.home;
+    aside(move || remove_profile(&home, &name)).await
+}

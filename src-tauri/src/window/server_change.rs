@@ -1,0 +1,178 @@
+//! Commands that change servers which are there: taking one out and putting it back, opening hosts and folders to it and
+//! closing them.
+//!
+//! - What was shown is kept here until the person says yes: what is written is what was shown, whatever the page says.
+//! - INVARIANT: a folder is opened only as a picker of the system gave it to this process; the page names none.
+
+use super::AppState;
+use super::command_error::{CommandError, aside};
+use super::grants::trusted;
+use super::pick::{Picked, pick};
+use ironcurtain_admin::ServerChangeError;
+use ironcurtain_admin::clients::Clients;
+use ironcurtain_admin::openings::{Opening, OpeningChange};
+use ironcurtain_admin::removal::{Removal, forget, put_back};
+use ironcurtain_daemon::consent::visible;
+use ironcurtain_protocol::{Reply, Request};
+use serde::{Deserialize, Serialize};
+use std::sync::{Mutex, PoisonError};
+use tauri::State;
+
+/// Changes that wait for the person's yes.
+#[derive(Default)]
+pub(super) struct ServerChangeDrafts {
+    removal: Mutex<Option<Removal>>,
+    opening: Mutex<Option<OpeningChange>>,
+}
+
+/// A server as it would be taken out.
+#[derive(Debug, Serialize)]
+pub(super) struct PlannedRemoval {
+    name: String,
+    entry: String,
+    /// The entries of clients that start it, in words.
+    clients: Vec<String>,
+    profiles: Vec<String>,
+    data: Option<String>,
+}
+
+/// A thing to open, as the page names it. A folder is picked.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum WantedOpening {
+    Host { host: String },
+    Read,
+    Write,
+}
+
+/// Something that would be opened.
+#[derive(Debug, Serialize)]
+pub(super) struct PlannedOpening {
+    what: String,
+    words: String,
+}
+
+#[tauri::command]
+pub(super) async fn plan_removal(
+    state: State<'_, AppState>,
+    name: String,
+) -> Result<PlannedRemoval, CommandError> {
+    let trusted = trusted(&state)?;
+    let removal = aside(move || {
+        let survey = Clients::new(trusted.home.clone(), &trusted.programs).map(|all| all.survey());
+        Removal::plan(&trusted.home, &survey.unwrap_or_default(), &name)
+    })
+    .await?;
+    let named = |one: &ironcurtain_admin::removal::NamingEntry| {
+        visible::line(&format!("{} (its entry {})", one.client, one.entry))
+    };
+    let planned = PlannedRemoval {
+        name: visible::line(&removal.name),
+        entry: visible::lines(&removal.entry),
+        clients: removal.clients.iter().map(named).collect(),
+        profiles: removal.profiles.iter().map(|name| visible::line(name)).collect(),
+        data: removal.data.as_ref().map(|data| visible::path(&data.display().to_string())),
+    };
+    *state.server_changes.removal.lock().unwrap_or_else(PoisonError::into_inner) = Some(removal);
+    Ok(planned)
+}
+
+#[tauri::command]
+pub(super) async fn remove_server(state: State<'_, AppState>) -> Result<String, CommandError> {
+    let removal = state.server_changes.removal.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let removal = removal.ok_or_else(|| CommandError::malformed("look at what would go again"))?;
+    let server = removal.name.clone();
+    aside(move || removal.write()).await?;
+    let ended = end_sessions_of(&state, &server).await?;
+    Ok(format!("{} is out.{}", visible::line(&server), words(ended)))
+}
+
+#[tauri::command]
+pub(super) async fn restore_server(state: State<'_, AppState>, name: String) -> Result<(), CommandError> {
+    let home = trusted(&state)?.home;
+    aside(move || put_back(&home, &name)).await
+}
+
+#[tauri::command]
+pub(super) async fn forget_server(state: State<'_, AppState>, name: String) -> Result<(), CommandError> {
+    let home = trusted(&state)?.home;
+    aside(move || forget(&home, &name)).await
+}
+
+#[tauri::command]
+pub(super) async fn plan_opening(
+    state: State<'_, AppState>,
+    server: String,
+    wanted: WantedOpening,
+) -> Result<Option<PlannedOpening>, CommandError> {
+    let home = trusted(&state)?.home;
+    let picked = |verb: &str| format!("Pick a folder that {} may {verb} for good", visible::line(&server));
+    let (title, opening): (_, fn(String) -> Opening) = match wanted {
+        WantedOpening::Host { host } => {
+            return shown(&state, move || OpeningChange::open(&home, &server, Opening::Host(host))).await;
+        }
+        WantedOpening::Read => (picked("read"), Opening::Read),
+        WantedOpening::Write => (picked("change"), Opening::Write),
+    };
+    let Some(folder) = pick(&title, Picked::Folder, &state.home).await else { return Ok(None) };
+    let folder = folder.into_os_string().into_string();
+    let folder = folder.map_err(|_| CommandError::refused("the name of that folder is not UTF-8"))?;
+    shown(&state, move || OpeningChange::open(&home, &server, opening(folder))).await
+}
+
+/// Keeps what would be opened, and shows it.
+async fn shown(
+    state: &AppState,
+    plan: impl FnOnce() -> Result<OpeningChange, ServerChangeError> + Send + 'static,
+) -> Result<Option<PlannedOpening>, CommandError> {
+    let change = aside(plan).await?;
+    let planned = PlannedOpening {
+        what: visible::line(change.opening.what()),
+        words: change.opening.words(&visible::line(&change.server)),
+    };
+    *state.server_changes.opening.lock().unwrap_or_else(PoisonError::into_inner) = Some(change);
+    Ok(Some(planned))
+}
+
+#[tauri::command]
+pub(super) async fn write_opening(state: State<'_, AppState>) -> Result<String, CommandError> {
+    let change = state.server_changes.opening.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let change = change.ok_or_else(|| CommandError::malformed("look at what would be opened again"))?;
+    let what = visible::line(change.opening.what());
+    aside(move || change.write()).await?;
+    Ok(format!("{what} is open to sessions that begin from now on."))
+}
+
+#[tauri::command]
+pub(super) async fn close_opening(
+    state: State<'_, AppState>,
+    server: String,
+    opening: Opening,
+) -> Result<String, CommandError> {
+    let home = trusted(&state)?.home;
+    let (name, what) = (server.clone(), visible::line(opening.what()));
+    aside(move || OpeningChange::close(&home, &name, opening)?.write()).await?;
+    let ended = end_sessions_of(&state, &server).await?;
+    Ok(format!("{what} is closed.{}", words(ended)))
+}
+
+/// Ends the live sessions of a server, which have what it had when they began; their number.
+async fn end_sessions_of(state: &AppState, server: &str) -> Result<usize, CommandError> {
+    let reply = state.backend.request(Request::Sessions).await;
+    let Reply::Sessions(all) = reply else { return Err(CommandError::of(reply)) };
+    let mut ended = 0;
+    for session in all.into_iter().filter(|one| one.server == server) {
+        // One that has ended meanwhile is what is wanted.
+        let reply = state.backend.request(Request::EndSession { session: session.id }).await;
+        ended += usize::from(matches!(reply, Reply::Done));
+    }
+    Ok(ended)
+}
+
+fn words(ended: usize) -> String {
+    match ended {
+        0 => String::new(),
+        1 => " Its session ended.".to_owned(),
+        ended => format!(" Its {ended} sessions ended."),
+    }
+}

@@ -1,0 +1,127 @@
+//! Upkeep in the real app: a server is opened, closed, taken out and put back, and a file in quarantine is put back.
+
+use crate::app::{App, agent};
+use crate::screen::{Screen, until};
+use crate::{tray, window};
+use ironcurtain_daemon::Home;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+const WINDOW: &str = "^IronCurtain$";
+
+#[test]
+fn a_host_is_opened_and_closed_and_the_server_taken_out_and_put_back_with_all_else_as_it_was() {
+    let screen = tray::with_panel();
+    let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
+    home.prepare().expect("the folders");
+    let file = home.config.join("mcp-servers.json");
+    let text = "{\n  \"_comment\": \"mine\",\n  \"filesystem\": { \"command\": \"ironcurtain-filesystem\", \"args\": [] }\n}\n";
+    fs::write(&file, text).expect("the servers");
+    let _app = App::start(&screen, &[]);
+    until("the app", || home.socket.exists().then_some(()));
+    let first = agent(&screen);
+    window::open(&screen, "Servers");
+    let hosts = || entry(&file).map(|entry| entry["sandbox"]["network"]["allowedDomains"].clone());
+    open_host(&screen, "http://api.example.com");
+    window::says(&screen, "`http://api.example.com` is not a host");
+    assert_eq!(fs::read_to_string(&file).expect("the servers"), text);
+    type_host(&screen, "api.example.com");
+    window::says(&screen, "filesystem may send whatever it knows to api.example.com, at any time");
+    screen.picture("opening");
+    screen.press(WINDOW, "push button", "Open it for good: api.example.com to filesystem");
+    until("the host to be open", || (hosts() == Some(json!(["api.example.com"]))).then_some(()));
+
+    screen.press(WINDOW, "push button", "Close api.example.com to filesystem");
+    window::says(&screen, "It ends for 1 session, so that this holds at once.");
+    screen.press(WINDOW, "push button", "Close");
+    until("the host to be closed", || (hosts() == Some(json!([]))).then_some(()));
+    window::says(&screen, "Runs now no");
+    drop(first);
+
+    let _second = agent(&screen);
+    window::says(&screen, "for 1 session");
+    screen.press(WINDOW, "push button", "Remove\u{2026} filesystem");
+    window::says(&screen, "It ends now for 1 session; calls under way fail.");
+    screen.picture("removal");
+    screen.press(WINDOW, "push button", "Take it out: filesystem");
+    window::says(&screen, "filesystem is out. Its session ended.");
+    assert_eq!(entry(&file), None);
+    assert!(fs::read_to_string(&file).expect("the servers").contains("\"_comment\": \"mine\""));
+    screen.press(WINDOW, "push button", "Put back filesystem");
+    window::says(&screen, "filesystem is back as it was.");
+    assert_eq!(entry(&file).expect("its entry")["command"], "ironcurtain-filesystem");
+}
+
+#[test]
+fn a_file_in_quarantine_is_put_back_after_it_was_said_when_it_runs_and_nothing_is_lost() {
+    let screen = tray::with_panel();
+    let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
+    home.prepare().expect("the folders");
+    let folder = screen.home().join("work");
+    fs::create_dir_all(&folder).expect("the folder");
+    let within = json!({ "roles": ["read-path", "write-path"], "within": folder });
+    let rule = json!({ "name": "work", "description": "Work.", "if": { "paths": within }, "then": "allow", "reason": "work" });
+    let rules = json!({ "schemaVersion": 1, "rules": [rule] }).to_string();
+    fs::write(home.policy().join("compiled-policy.json"), rules).expect("the rules");
+    let _app = App::start(&screen, &[]);
+    until("the app", || home.socket.exists().then_some(()));
+    let mut first = agent(&screen);
+    let makefile = folder.join("Makefile");
+    let call =
+        first.begin_call("write_file", json!({ "path": makefile, "content": "all:\n\techo planted\n" }));
+    let written = first.answer(call);
+    assert!(!written["result"]["isError"].as_bool().unwrap_or_default(), "{written}");
+    drop(first);
+    let shown = makefile.display().to_string();
+    window::open(&screen, "Sessions");
+    screen.press(WINDOW, "push button", &format!("Quarantine {shown}"));
+    until("the file to be moved", || (!makefile.exists()).then_some(()));
+    window::says(&screen, "In quarantine");
+    fs::write(&makefile, "mine\n").expect("the person's own");
+
+    // Whatever happens next has the page look again.
+    let _second = agent(&screen);
+    window::says(&screen, "Something else stands at its place now.");
+    screen.press(WINDOW, "push button", &format!("Put back {shown}"));
+    window::says(&screen, "with all that you can do yourself. What stands there now goes to quarantine");
+    screen.picture("put-back");
+    assert_eq!(fs::read_to_string(&makefile).expect("it stays"), "mine\n");
+    screen.press(WINDOW, "push button", "Put back");
+    until("the file to be back", || {
+        (fs::read_to_string(&makefile).ok()? == "all:\n\techo planted\n").then_some(())
+    });
+    window::says(&screen, "This stood there until you put the other one back.");
+}
+
+/// Opens the form, types a host and asks what opening it would mean.
+fn open_host(screen: &Screen, host: &str) {
+    let form = until("the form", || {
+        let all = screen.controls(WINDOW);
+        all.into_iter().find(|one| one.name == "Open a host or a folder to it")
+    });
+    screen.click(&form);
+    type_host(screen, host);
+}
+
+/// Types over what stands there.
+fn type_host(screen: &Screen, host: &str) {
+    let field = until("the field", || {
+        let all = screen.controls(WINDOW);
+        all.into_iter().find(|one| one.role == "entry" && one.name.starts_with("Host"))
+    });
+    screen.click(&field);
+    screen.key("ctrl+a");
+    screen.xdotool(&["type", "--delay", "20", host]);
+    let ask = "Open this host\u{2026} filesystem";
+    until("the host to be typed", || screen.control(WINDOW, "push button", ask).is("enabled").then_some(()));
+    screen.picture("typed-host");
+    screen.press(WINDOW, "push button", ask);
+}
+
+/// The entry of the filesystem server, if it has one.
+fn entry(file: &Path) -> Option<Value> {
+    let text = fs::read_to_string(file).expect("the servers");
+    let all: Value = serde_json::from_str(&text).expect("JSON");
+    all.get("filesystem").cloned()
+}

@@ -1,0 +1,49 @@
+// Sentences that are said before something is done. Pure functions.
+
+import { count, list } from "./words.js";
+
+/** @type {[import("./types.js").Lifetime, string][]} */
+export const LIFETIMES = [["session", "this session"], ["quarter-hour", "15 minutes"], ["hour", "1 hour"], ["always", "until I take it back"]];
+
+/**
+ * The sentence on what is about to be granted.
+ * @param {import("./types.js").Gift} whole
+ * @param {string} client
+ */
+export function giftWords(whole, client) {
+  const how = whole.lifetime === "always" ? "until you take it back" : `for ${LIFETIMES.find(([value]) => value === whole.lifetime)?.[1]}`;
+  if (whole.kind === "tool") {
+    return whole.what === ""
+      ? `Every tool of ${whole.server} is told in each call what to do it with, so you are asked about what that is.`
+      : `${client} may use ${whole.what} of ${whole.server} without asking, whatever the call says, ${how}.`;
+  }
+  if (whole.kind === "host") {
+    return whole.what === "" ? "Write the name of the host." : `${client} may reach ${whole.what} through ${whole.server}, and send it what it knows, ${how}.`;
+  }
+  if (whole.access.length === 0) return "Choose what it may do.";
+  return `What you pick, ${client} may ${list(whole.access)} through ${whole.server}, ${how}. A folder is granted with all that is below it.`;
+}
+
+/**
+ * What is said before a file is put back.
+ * @param {Pick<import("./types.js").LeftFile, "shown" | "when" | "occupied">} file
+ */
+export const putBackWords = (file) =>
+  file.occupied
+    ? `${file.shown} is put back, and runs ${file.when}, with all that you can do yourself. What stands there now goes to quarantine in its place.`
+    : `${file.shown} is put back where it was, and runs ${file.when}, with all that you can do yourself.`;
+
+/**
+ * What goes with a server, and what stays, in sentences.
+ * @param {import("./types.js").PlannedRemoval} plan
+ * @param {number} sessions The sessions that it runs for.
+ * @returns {string[]}
+ */
+export function removalWords(plan, sessions) {
+  const words = ["Its entry goes. It is kept as it is, and \u201cPut back\u201d brings it back."];
+  if (sessions > 0) words.push(`It ends now for ${count(sessions, "session")}; calls under way fail.`);
+  if (plan.clients.length > 0) words.push(`Still set to start it: ${list(plan.clients)}. They will be told that there is no such server; disconnect it under Clients.`);
+  if (plan.profiles.length > 0) words.push(`Still named by the profile ${list(plan.profiles)}.`);
+  if (plan.data !== null) words.push(`What it kept stays in ${plan.data}.`);
+  return words;
+}
