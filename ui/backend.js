@@ -146,3 +146,11 @@ export const changeSettings = (changes) => invoke("change_settings", { changes }
  */
 export const sentence = (failure) =>
   failure && typeof failure === "object" && "message" in failure ? String(failure.message) : String(failure);
+
+// The question of this window
+/** @type {() => Promise<import("./types.js").QuestionPage>} */
+export const consentPage = () => invoke("consent_page");
+/** @type {() => Promise<import("./types.js").QuestionChanges>} */
+export const consentChanging = () => invoke("consent_changing");
+/** @type {(number: number, did: import("./types.js").QuestionAct) => Promise<import("./types.js").QuestionChanges>} */
+export const consentTell = (number, did) => invoke("consent_tell", { number, did });

@@ -7,7 +7,11 @@ mod arming;
 #[cfg(target_os = "linux")]
 mod away;
 mod clock;
+mod hint;
 mod notice_detail;
+#[cfg(any(test, not(target_os = "linux")))]
+#[cfg_attr(target_os = "linux", expect(dead_code, reason = "tests use less of it than windows do elsewhere"))]
+mod page;
 pub(crate) mod text;
 mod view;
 
@@ -17,6 +21,8 @@ mod dialog;
 mod notice;
 #[cfg(target_os = "linux")]
 mod queue;
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod web;
 
 pub(crate) use notice_detail::NoticeDetail;
 
@@ -63,7 +69,6 @@ pub struct DialogConsent {
 /// The other end of [`DialogConsent`]: what the main thread has to run.
 #[derive(Debug)]
 pub struct DialogLoop {
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "questions are denied here"))]
     parts: LoopParts,
 }
 
@@ -150,7 +155,7 @@ impl Consent for DialogConsent {
 #[cfg(target_os = "linux")]
 impl DialogLoop {
     /// Shows questions from now on. Call it on the main thread, once GTK is there.
-    pub fn spawn(self) {
+    pub fn spawn(self, _: &tauri::AppHandle) {
         let main = gtk::glib::MainContext::default();
         main.spawn_local(away::follow(self.parts.to_self.clone()));
         main.spawn_local(queue::DialogQueue::run(self.parts));
@@ -159,8 +164,8 @@ impl DialogLoop {
 
 #[cfg(not(target_os = "linux"))]
 impl DialogLoop {
-    /// Nothing can be shown here yet: the loop is dropped, so every question is denied.
-    pub fn spawn(self) {
-        tracing::warn!("questions cannot be shown on this system; they are denied");
+    /// Shows questions from now on, in windows of this app.
+    pub fn spawn(self, app: &tauri::AppHandle) {
+        tauri::async_runtime::spawn(web::run(self.parts, app.clone()));
     }
 }

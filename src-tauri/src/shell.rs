@@ -49,7 +49,7 @@ pub fn run(
         })
         .setup(move |app| {
             let handle = app.handle();
-            dialogs.spawn();
+            dialogs.spawn(handle);
             let tray = Tray::build(handle, &TrayState::default());
             let shown = tray.is_shown();
             app.manage(tray);

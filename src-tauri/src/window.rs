@@ -133,8 +133,23 @@ pub(crate) fn notify_changed(app: &AppHandle) {
     }
 }
 
-/// The commands, for the app's builder.
+/// The commands of a question's own window, for the app's builder.
+#[cfg(not(target_os = "linux"))]
 pub(crate) fn commands() -> impl Fn(tauri::ipc::Invoke) -> bool + Send + Sync + 'static {
+    use crate::consent::web;
+    let questions: Box<dyn Fn(tauri::ipc::Invoke) -> bool + Send + Sync> =
+        Box::new(tauri::generate_handler![web::consent_page, web::consent_changing, web::consent_tell]);
+    let others = commands_of_window();
+    move |invoke| {
+        if invoke.message.command().starts_with("consent_") { questions(invoke) } else { others(invoke) }
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) use commands_of_window as commands;
+
+/// The commands, for the app's builder.
+pub(crate) fn commands_of_window() -> impl Fn(tauri::ipc::Invoke) -> bool + Send + Sync + 'static {
     tauri::generate_handler![
         snapshot::snapshot,
         sessions::end_session,

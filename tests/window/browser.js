@@ -27,7 +27,7 @@ async function serve() {
     const from = path === "/made.js" ? join(HERE, "made.js") : join(UI, path);
     try {
       let body = await readFile(from);
-      if (path === "/index.html") body = String(body).replace('<script type="module"', '<script src="made.js"></script>\n    <script type="module"');
+      if (path.endsWith(".html")) body = String(body).replace('<script type="module"', '<script src="made.js"></script>\n    <script type="module"');
       response.writeHead(200, { "content-type": TYPES[extname(from)] ?? "text/plain", "content-security-policy": csp, "cache-control": "no-store" });
       response.end(body);
     } catch {
@@ -95,6 +95,21 @@ export class Browser {
     await this.until(`document.querySelector("#page-${page} h1") !== null`);
   }
 
+  /** Opens the page of a question. */
+  async question({ theme = "light" } = {}) {
+    await this.#ask("POST", "/url", { url: "about:blank" });
+    await this.#ask("POST", "/url", { url: `http://127.0.0.1:${this.#server.address().port}/consent.html?theme=${theme}` });
+    await this.run(`document.documentElement.dataset.theme = ${JSON.stringify(theme)}`);
+    await this.until(`Boolean(document.querySelector("#hint")?.textContent)`);
+  }
+
+  /** Moves the pointer to the middle of a control, and does what else is asked for there. */
+  async point(selector, ...more) {
+    const [x, y] = await this.run(`const box = document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect(); return [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)];`);
+    const actions = [{ type: "pointerMove", duration: 0, x, y }, ...more];
+    await this.#ask("POST", "/actions", { actions: [{ type: "pointer", id: "mouse", parameters: { pointerType: "mouse" }, actions }] });
+  }
+
   /** The value of a script; an expression without `return` works, too. */
   run(script) {
     const body = /\breturn\b/.test(script) ? script : `return (${script});`;
@@ -118,6 +133,12 @@ export class Browser {
   /** Types keys to what has the focus. */
   keys(...keys) {
     const actions = keys.flatMap((key) => [{ type: "keyDown", value: key }, { type: "keyUp", value: key }]);
+    return this.#ask("POST", "/actions", { actions: [{ type: "key", id: "keyboard", actions }] });
+  }
+
+  /** Types a key while another one is held. */
+  chord(held, key) {
+    const actions = [["keyDown", held], ["keyDown", key], ["keyUp", key], ["keyUp", held]].map(([type, value]) => ({ type, value }));
     return this.#ask("POST", "/actions", { actions: [{ type: "key", id: "keyboard", actions }] });
   }
 

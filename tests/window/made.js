@@ -96,6 +96,17 @@
       { id: "zed", name: "Zed", file: `${home}/.config/zed/settings.json`, state: "missing", problem: null, entries: [] },
     ],
     settings: { deadline_seconds: 45, questions_per_minute: 20, denial_holds_seconds: 30, notifications: "full", max_sessions: 1000, keep_days: 365, unsandboxed: "enforce", autostart: false, appearance: new URLSearchParams(location.search).get("theme") ?? "system", file: `${home}/.config/ironcurtain/config.json` },
+    asked: {
+      id: "q1", band: null, also: ["Opens ~/Documents/tax/2026."], denial: "write_file in ~/Documents", mirrored: false, times: [["once", "this session"], ["15 minutes"]],
+      headline: [["Claude Code", "strong"], [" wants to ", "plain"], ["write", "strong"], [" 2026/summary.md", "strong"]].map(([text, tone]) => ({ text, tone })),
+      lines: [{ words: [["write ", "strong"], ["~/Documents/tax/", "quiet"], ["2026/summary.md", "strong"], [" (new file, 7 bytes)", "quiet"]].map(([text, tone]) => ({ text, tone })), askedFor: "asked for as <img src=x onerror=alert(1)>" }],
+      with: [{ words: [{ text: "with mode: 0644", tone: "plain" }], askedFor: null }],
+      facts: [["Who", "/usr/bin/claude, started by zsh in gnome-terminal"], ["How", "filesystem server, write_file, sandboxed"], ["Why", "outside the folders you granted (rule ask-outside)"]].map(([label, text]) => ({ label, lines: [[{ text, tone: "plain" }]] })),
+      preview: { title: "What it would write", text: "# 2026\n<b>not markup</b>\n", diff: false },
+      details: "write: /home/ada/Documents/tax/2026/summary.md",
+      choices: [{ label: "this file", sentence: "Claude Code may create this one file" }, { label: "the folder ~/Documents/tax", sentence: "Claude Code may write in it" }],
+    },
+    stage: { hint: "To allow: point at Allow, or go there with Tab", filled: 0, armed: false, againMs: 60_000, clock: "No answer in 0:44 means no", soon: false, allow: "Allow once", outcome: "Claude Code may create this one file, once.", more: 1 },
     change: () => made.listeners.forEach((then) => then()),
   };
 
@@ -173,6 +184,9 @@
     starting_folder: () => `${home}/Documents/recipes`,
     welcomed: () => { made.first_run = false; },
     settings: () => made.settings,
+    consent_page: () => made.asked,
+    consent_changing: () => made.stage,
+    consent_tell: () => made.stage,
     change_settings: ({ changes }) => { made.settings = { ...made.settings, ...changes }; return made.settings; },
   };
   window.made = made;

@@ -8,6 +8,7 @@ mod facts;
 
 use super::text;
 use ironcurtain_daemon::consent::{Consequence, Lifetime, Piece, Preview, Question, Reach, Verb, visible};
+use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
 
@@ -28,7 +29,8 @@ const REMOTE: &str =
     "\u{26a0} REMOTE, cannot be sandboxed: it sees what it is sent, and no file of yours by itself.";
 
 /// One question, ready to draw.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct ConsentView {
     /// Question id.
     pub(crate) id: String,
@@ -55,18 +57,21 @@ pub(crate) struct ConsentView {
     /// The calls that a no for the rest of the session is for.
     pub(crate) denial: String,
     /// The time for which the question waits.
+    #[serde(skip)]
     pub(crate) deadline: Duration,
 }
 
 /// A piece of a sentence.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Span {
     pub(crate) text: String,
     pub(crate) tone: Tone,
 }
 
 /// The emphasis of a piece of text. Every tone but `Plain` is also told by its words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Tone {
     /// Proved and ordinary.
     Plain,
@@ -79,7 +84,8 @@ pub(crate) enum Tone {
 }
 
 /// One line: something that would be done, or an argument.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct LineView {
     /// The verb, what it is done to (of a path the last two names strong), and what is there now.
     pub(crate) words: Vec<Span>,
@@ -88,14 +94,16 @@ pub(crate) struct LineView {
 }
 
 /// One labelled row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Fact {
     pub(crate) label: &'static str,
     pub(crate) lines: Vec<Vec<Span>>,
 }
 
 /// A preview of the text that would be written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct PreviewView {
     pub(crate) title: &'static str,
     pub(crate) text: String,
@@ -104,7 +112,8 @@ pub(crate) struct PreviewView {
 }
 
 /// One thing that can be allowed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Choice {
     pub(crate) label: String,
     pub(crate) sentence: String,
@@ -302,4 +311,4 @@ fn preview(preview: &Preview) -> PreviewView {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

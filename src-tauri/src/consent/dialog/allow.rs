@@ -3,16 +3,14 @@
 //! - It is never merely grey: each [`Stage`] has words of its own, which screen readers are told as well.
 
 use super::rows;
-use crate::consent::arming::{By, Stage};
+use crate::consent::arming::Stage;
+use crate::consent::hint;
 use gtk::cairo;
 use gtk::prelude::*;
 use std::cell::Cell;
 use std::f64::consts::{PI, TAU};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-
-/// The time between two pictures of a ring that fills.
-const FRAME: Duration = Duration::from_millis(80);
 
 #[derive(Clone)]
 pub(super) struct Allow {
@@ -58,26 +56,18 @@ impl Allow {
 
     /// Shows a stage. Returns when to show it again, where it changes by itself.
     pub(super) fn show(&self, stage: Stage, slow: bool, now: Instant) -> Option<Duration> {
-        let (filled, again) = match stage {
-            Stage::Resting(from, until) | Stage::Holding(from, until) => {
-                let whole = until.saturating_duration_since(from).as_secs_f64().max(0.001);
-                let gone = now.saturating_duration_since(from).as_secs_f64() / whole;
-                (gone.min(1.0), Some(until.saturating_duration_since(now).min(FRAME)))
-            }
-            Stage::Armed(_) | Stage::LetGo => (1.0, None),
-            Stage::Unread | Stage::Covered | Stage::Parked | Stage::Waiting => (0.0, None),
-        };
+        let (filled, again) = hint::ring(stage, now);
         if (self.filled.replace(filled) - filled).abs() > f64::EPSILON {
             self.ring.queue_draw();
         }
-        let hint = words(stage, slow);
+        let hint = hint::words(stage, slow);
         if self.hint.text() != hint {
             self.hint.set_text(hint);
             rows::describe(&self.button, &self.label.text(), hint);
             rows::announce(&self.button, hint);
         }
         let style = self.button.style_context();
-        if matches!(stage, Stage::Armed(_) | Stage::Holding(..) | Stage::LetGo) {
+        if hint::counts(stage) {
             style.add_class("ic-armed");
         } else {
             style.remove_class("ic-armed");
@@ -96,23 +86,6 @@ impl Allow {
     pub(super) fn holds(&self, x: i32, y: i32) -> bool {
         let size = self.button.allocation();
         (0..size.width()).contains(&x) && (0..size.height()).contains(&y)
-    }
-}
-
-/// The words of a stage. A yes that is held has others.
-fn words(stage: Stage, slow: bool) -> &'static str {
-    match (stage, slow) {
-        (Stage::Unread, _) => "To allow: scroll down first, there is more to read",
-        (Stage::Covered, _) => "To allow: move away what covers this window",
-        (Stage::Parked, _) => "To allow: move the pointer away and back to Allow",
-        (Stage::Waiting, _) => "To allow: point at Allow, or go there with Tab",
-        (Stage::Resting(..), _) => "A moment, so that nothing is allowed by accident",
-        (Stage::Armed(By::Pointer), false) => "Click here to allow",
-        (Stage::Armed(By::Pointer), true) => "Press and hold here to allow",
-        (Stage::Armed(By::Key), false) => "Press Alt+A to allow",
-        (Stage::Armed(By::Key), true) => "Hold Alt+A to allow",
-        (Stage::Holding(..), _) => "Keep holding",
-        (Stage::LetGo, _) => "Let go to allow",
     }
 }
 

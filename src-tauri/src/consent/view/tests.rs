@@ -267,7 +267,7 @@ fn a_hostile_name_neither_hides_the_verb_nor_keeps_its_controls() {
     assert!(sentence.chars().count() < 100);
 }
 
-fn question() -> Question {
+pub(in crate::consent) fn question() -> Question {
     let process =
         |pid, name: &str, exe: Option<&str>| ProcessView { pid, name: name.into(), exe: exe.map(Into::into) };
     let path = "/home/ada/Documents/tax/2026/summary.md";

@@ -1,0 +1,42 @@
+//! The words and the ring that say what Allow waits for, the same wherever it is drawn.
+
+use super::arming::{By, Stage};
+use std::time::{Duration, Instant};
+
+/// The time between two pictures of a ring that fills.
+const FRAME: Duration = Duration::from_millis(80);
+
+/// The words of a stage. A yes that is held has others.
+pub(super) fn words(stage: Stage, slow: bool) -> &'static str {
+    match (stage, slow) {
+        (Stage::Unread, _) => "To allow: scroll down first, there is more to read",
+        (Stage::Covered, _) => "To allow: move away what covers this window",
+        (Stage::Parked, _) => "To allow: move the pointer away and back to Allow",
+        (Stage::Waiting, _) => "To allow: point at Allow, or go there with Tab",
+        (Stage::Resting(..), _) => "A moment, so that nothing is allowed by accident",
+        (Stage::Armed(By::Pointer), false) => "Click here to allow",
+        (Stage::Armed(By::Pointer), true) => "Press and hold here to allow",
+        (Stage::Armed(By::Key), false) => "Press Alt+A to allow",
+        (Stage::Armed(By::Key), true) => "Hold Alt+A to allow",
+        (Stage::Holding(..), _) => "Keep holding",
+        (Stage::LetGo, _) => "Let go to allow",
+    }
+}
+
+/// The part of the ring that is full, from 0 to 1, and when to draw it again where it fills by itself.
+pub(super) fn ring(stage: Stage, now: Instant) -> (f64, Option<Duration>) {
+    match stage {
+        Stage::Resting(from, until) | Stage::Holding(from, until) => {
+            let whole = until.saturating_duration_since(from).as_secs_f64().max(0.001);
+            let gone = now.saturating_duration_since(from).as_secs_f64() / whole;
+            (gone.min(1.0), Some(until.saturating_duration_since(now).min(FRAME)))
+        }
+        Stage::Armed(_) | Stage::LetGo => (1.0, None),
+        Stage::Unread | Stage::Covered | Stage::Parked | Stage::Waiting => (0.0, None),
+    }
+}
+
+/// Returns `true` if a press counts, or one that counts is held.
+pub(super) fn counts(stage: Stage) -> bool {
+    matches!(stage, Stage::Armed(_) | Stage::Holding(..) | Stage::LetGo)
+}

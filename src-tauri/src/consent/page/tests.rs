@@ -1,0 +1,159 @@
+//! A page that tells things in order and out of order, and the yes that comes of it.
+
+use super::*;
+use crate::consent::view::tests::question;
+use std::path::Path;
+
+/// A page, the moment that it opened at, and the number of what it tells next.
+struct Scene {
+    page: Page,
+    opened: Instant,
+    next: u64,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let opened = Instant::now();
+        let view = ConsentView::new(&question(), Path::new("/home/ada"));
+        let countdown = Countdown::new(view.deadline, opened);
+        let mut page = Page::new(view, countdown, false, opened);
+        page.window(Event::Focused(true), opened);
+        Self { page, opened, next: 0 }
+    }
+
+    /// Tells of something that happened this many milliseconds after it opened.
+    fn at(&mut self, ms: u64, did: Did) -> Option<DialogResult> {
+        let number = self.next;
+        self.next += 1;
+        self.numbered(ms, number, did)
+    }
+
+    fn numbered(&mut self, ms: u64, number: u64, did: Did) -> Option<DialogResult> {
+        self.page.on(number, did, self.opened + Duration::from_millis(ms)).0
+    }
+
+    fn hint(&mut self, ms: u64) -> &'static str {
+        self.page.changing(self.opened + Duration::from_millis(ms)).hint
+    }
+
+    /// All that a press of Allow needs beforehand, so that it counts 1.3 s after the page opened.
+    fn aimed(mut self) -> Self {
+        assert_eq!(self.at(10, Did::Read), None);
+        assert_eq!(self.at(1_000, Did::Pointer { on: true }), None);
+        self
+    }
+}
+
+fn yes(lifetime: Lifetime) -> Option<DialogResult> {
+    Some(DialogResult::Answered(Answer::Allow { offer: 0, lifetime }))
+}
+
+fn no(note: Option<&str>, reach: DenialReach) -> Option<DialogResult> {
+    Some(DialogResult::Answered(Answer::Deny { note: note.map(str::to_owned), reach }))
+}
+
+#[test]
+fn a_press_that_was_meant_and_is_held_is_a_yes() {
+    let mut scene = Scene::new().aimed();
+    assert_eq!(scene.hint(1_300), "Press and hold here to allow");
+    assert_eq!(scene.at(1_300, Did::Down { key: false }), None);
+    assert_eq!(scene.hint(1_500), "Keep holding");
+    assert_eq!(scene.at(2_010, Did::Up { key: false }), yes(Lifetime::Once));
+    assert_eq!(scene.at(2_020, Did::Deny { note: String::new(), reach: Reach::Call }), None, "it is over");
+
+    let mut keyed = Scene::new();
+    keyed.at(10, Did::Read);
+    keyed.at(20, Did::Keyed { on: true });
+    keyed.at(900, Did::Down { key: true });
+    assert_eq!(keyed.at(1_700, Did::Up { key: true }), yes(Lifetime::Once));
+}
+
+#[test]
+fn a_press_that_lacks_any_of_it_is_none() {
+    let press = |mut scene: Scene, from: u64, until: u64| {
+        scene.at(from, Did::Down { key: false });
+        scene.at(until, Did::Up { key: false })
+    };
+    assert_eq!(press(Scene::new().aimed(), 1_300, 2_010), yes(Lifetime::Once), "the twin");
+    assert_eq!(press(Scene::new().aimed(), 1_300, 1_900), None, "let go too soon");
+    assert_eq!(press(Scene::new().aimed(), 1_100, 2_010), None, "pressed at once");
+    let mut unread = Scene::new();
+    unread.at(1_000, Did::Pointer { on: true });
+    assert_eq!(press(unread, 1_300, 2_010), None, "not read");
+    let mut parked = Scene::new();
+    parked.at(5, Did::Pointer { on: true });
+    parked.at(10, Did::Read);
+    assert_eq!(press(parked, 1_300, 2_010), None, "the pointer was there before");
+    let mut moved = Scene::new().aimed();
+    moved.page.window(Event::Changed, moved.opened + Duration::from_millis(1_200));
+    assert_eq!(press(moved, 1_300, 2_010), None, "the window moved");
+    let mut chose = Scene::new().aimed();
+    chose.at(1_250, Did::Choose { offer: 0, lifetime: 1 });
+    assert_eq!(press(chose, 1_300, 2_010), None, "it is another yes now");
+}
+
+#[test]
+fn what_is_told_out_of_its_order_is_a_press_of_something_else() {
+    for (number, why) in [(1, "told twice"), (7, "something is missing")] {
+        let mut scene = Scene::new().aimed();
+        assert_eq!(scene.numbered(1_300, number, Did::Down { key: false }), None);
+        assert_eq!(scene.numbered(2_010, number + 1, Did::Up { key: false }), None, "{why}");
+        // It rests, and the same hand can still mean it.
+        let mut again = Scene { next: number + 2, ..scene };
+        again.at(2_100, Did::Pointer { on: false });
+        again.at(3_000, Did::Pointer { on: true });
+        again.at(3_300, Did::Down { key: false });
+        assert_eq!(again.at(4_100, Did::Up { key: false }), yes(Lifetime::Once), "{why}");
+    }
+    let mut scene = Scene::new();
+    let deny = Did::Deny { note: " not now ".into(), reach: Reach::Session };
+    assert_eq!(scene.numbered(5, 9, deny), no(Some("not now"), DenialReach::Session), "a no always counts");
+}
+
+#[test]
+fn the_time_that_was_chosen_is_the_one_that_is_allowed_and_what_is_not_there_is_none() {
+    let mut scene = Scene::new();
+    scene.at(5, Did::Choose { offer: 4, lifetime: 0 });
+    scene.at(6, Did::Choose { offer: 0, lifetime: 9 });
+    assert_eq!(scene.page.changing(scene.opened).allow, "Allow once");
+    scene.at(7, Did::Choose { offer: 0, lifetime: 1 });
+    let shown = scene.page.changing(scene.opened);
+    assert_eq!(
+        (shown.allow.as_str(), shown.outcome.as_str()),
+        ("Allow for this session", "Claude Code may create this one file until this session ends.")
+    );
+    let mut scene = scene.aimed();
+    scene.at(1_300, Did::Down { key: false });
+    assert_eq!(scene.at(2_010, Did::Up { key: false }), yes(Lifetime::Session));
+}
+
+#[test]
+fn closing_and_silence_are_no_yes() {
+    let mut closed = Scene::new();
+    assert_eq!(closed.page.close(), no(None, DenialReach::Call));
+    assert_eq!(closed.page.close(), None);
+    let mut late = Scene::new().aimed();
+    assert_eq!(late.page.late(late.opened + Duration::from_millis(45_000)), None);
+    // Whoever does something has the whole time again.
+    late.at(45_005, Did::Down { key: false });
+    assert_eq!(late.page.late(late.opened + Duration::from_millis(90_000)), None);
+    assert_eq!(late.at(92_000, Did::Up { key: false }), Some(DialogResult::TimedOut));
+    assert_eq!(late.page.late(late.opened + Duration::from_secs(99)), None, "it ends once");
+}
+
+#[test]
+fn the_page_is_the_view_and_what_it_tells_is_read_or_refused() {
+    let scene = Scene::new();
+    let drawn = serde_json::to_value(scene.page.drawn()).unwrap();
+    assert_eq!(drawn["headline"][2], serde_json::json!({ "text": "write", "tone": "strong" }));
+    assert_eq!(drawn["lines"][0]["askedFor"], serde_json::Value::Null);
+    assert_eq!(drawn["times"], serde_json::json!([["once", "this session"]]));
+    let read = |text: &str| serde_json::from_str::<Did>(text).ok();
+    assert_eq!(read(r#"{"did":"down","key":true}"#), Some(Did::Down { key: true }));
+    assert_eq!(
+        read(r#"{"did":"choose","offer":0,"lifetime":1}"#),
+        Some(Did::Choose { offer: 0, lifetime: 1 })
+    );
+    assert_eq!(read(r#"{"did":"allow"}"#), None);
+    assert_eq!(read(r#"{"did":"focused","on":true}"#), None, "only the system says so");
+}

@@ -1,0 +1,73 @@
+// The page of a question in the engine of the app, with a made-up app behind it: what it tells, and in which order.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { Browser } from "./browser.js";
+
+const AXE = readFileSync(new URL("../../target/npm/node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+const [ENTER, ESCAPE, SPACE, ALT] = ["\ue007", "\ue00c", " ", "\ue00a"];
+
+/** @type {Browser} */
+let browser;
+before(async () => (browser = await Browser.open({ width: 640, height: 620 })));
+after(() => browser.close());
+
+/** All that the page has told, with its numbers in order. */
+async function told() {
+  const all = await browser.run(`made.calls.filter(([name]) => name === "consent_tell").map(([, values]) => values)`);
+  assert.deepEqual(all.map(({ number }) => number), all.map((_, at) => at), "none is missing, none comes twice");
+  return all.map(({ did }) => did).filter(({ did }) => did !== "moved");
+}
+
+const since = async (act) => {
+  const before = (await told()).length;
+  await act();
+  await new Promise((later) => setTimeout(later, 150));
+  return (await told()).slice(before);
+};
+
+for (const theme of ["light", "dark"]) {
+  test(`axe finds nothing serious, ${theme}, and foreign text is text`, async () => {
+    await browser.question({ theme });
+    await browser.run(`document.querySelectorAll("details").forEach((one) => { one.open = true; }); return true`);
+    assert.equal(await browser.run(`document.querySelectorAll("img, b, script:not([src])").length`), 0);
+    assert.match(await browser.run("document.body.innerText"), /asked for as <img src=x onerror=alert\(1\)>/);
+    await browser.run(`${AXE}; return true`);
+    const found = await browser.wait(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => done(violations.map(({ id, impact }) => [impact, id])), (problem) => done([["serious", String(problem)]]))`);
+    assert.deepEqual(found.filter(([impact]) => impact === "serious" || impact === "critical"), []);
+  });
+}
+
+test("a press of Allow is told as it begins and ends, after the pointer came; any other is a press", async () => {
+  await browser.question();
+  await browser.until(`made.calls.some(([, values]) => values?.did?.did === "read")`);
+  const told = await since(async () => {
+    await browser.point("h1");
+    await browser.point("#allow");
+    await browser.point("#allow", { type: "pointerDown", button: 0 }, { type: "pointerUp", button: 0 });
+    await browser.point("h1", { type: "pointerDown", button: 0 }, { type: "pointerUp", button: 0 });
+  });
+  const expected = [{ did: "pointer", on: true }, { did: "down", key: false }, { did: "up", key: false }, { did: "pointer", on: false }, { did: "press" }, { did: "press" }];
+  assert.deepEqual(told, expected);
+});
+
+test("Enter and the space bar on Allow are presses and nothing else, Alt and A are Allow, Escape is a no", async () => {
+  await browser.question();
+  await browser.run(`document.querySelector("#allow").focus(); return true`);
+  assert.deepEqual(await since(() => browser.keys(ENTER)), [{ did: "press" }, { did: "keyed", on: false }]);
+  assert.equal(await browser.run("document.activeElement.id"), "deny");
+  await browser.run(`document.querySelector("#allow").focus(); return true`);
+  assert.deepEqual(await since(() => browser.keys(SPACE)), [{ did: "press" }, { did: "keyed", on: false }]);
+  assert.deepEqual(await since(() => browser.keys(ESCAPE)), [{ did: "deny", note: "", reach: "call" }]);
+  const chord = await since(() => browser.chord(ALT, "a"));
+  assert.deepEqual(chord.slice(0, 2), [{ did: "down", key: true }, { did: "up", key: true }]);
+});
+
+test("another choice, and a no with its reason, are told by their places", async () => {
+  await browser.question();
+  assert.deepEqual(await since(() => browser.run(`document.querySelectorAll("input[name=choice]")[2].click(); return true`)), [{ did: "choose", offer: 1, lifetime: 0 }]);
+  await browser.run(`document.querySelector("#noes").open = true; document.querySelector("#note").value = "not now"; document.querySelector("input[value=session]").click(); return true`);
+  const no = await since(() => browser.run(`document.querySelector("#deny").click(); return true`));
+  assert.deepEqual(no.at(-1), { did: "deny", note: "not now", reach: "session" });
+});

@@ -1,0 +1,175 @@
+// The page of a question, on systems without a native dialog. It draws what the app says, tells what happens in it, in order, and
+// decides nothing: the app takes something for a yes, or does not.
+
+import * as app from "./backend.js";
+import { html, nothing, render } from "./html.js";
+
+/** @typedef {import("./types.js").QuestionPage} QuestionPage */
+/** @typedef {import("./types.js").QuestionChanges} QuestionChanges */
+
+/** @param {import("./types.js").Span[]} spans */
+const words = (spans) => spans.map(({ text, tone }) => html`<span class=${tone}>${text}</span>`);
+
+/** @param {import("./types.js").QuestionLine} line */
+const row = ({ words: said, askedFor }) => html`<li>${words(said)}${askedFor ? html`<br><span class="quiet">${askedFor}</span>` : nothing}</li>`;
+
+const REACHES = [["call", "Deny this call"], ["waiting", "Deny this, and all else that the agent has waiting"], ["session", ""], ["pause", "Deny, and pause the agent until you resume it"]];
+
+/** @param {QuestionPage} page */
+const drawn = (page) => html`
+  ${page.band ? html`<p class="band">${page.band}</p>` : nothing}
+  <main id="upper" tabindex="-1">
+    <h1>${words(page.headline)}</h1>
+    <ul class="lines">${page.lines.map(row)}${page.with.map(row)}</ul>
+    ${page.also.map((sentence) => html`<p class="also">${sentence}</p>`)}
+    <dl>${page.facts.map(({ label, lines }) => html`<dt>${label}</dt><dd>${lines.map((line) => html`<div>${words(line)}</div>`)}</dd>`)}</dl>
+    <div id="end"></div>
+    ${page.preview ? html`<details open><summary>${page.preview.title}</summary><pre>${page.preview.text}</pre></details>` : nothing}
+    <details><summary>Everything about it</summary><pre>${page.details}</pre></details>
+  </main>
+  <form id="decision">
+    ${page.choices.map((choice, offer) => html`
+      <fieldset>
+        <legend>${choice.label}</legend>
+        ${(page.times[offer] ?? []).map((time, lifetime) => html`
+          <label><input type="radio" name="choice" ?checked=${offer === 0 && lifetime === 0} @change=${() => tell({ did: "choose", offer, lifetime })}> ${time}</label>`)}
+      </fieldset>`)}
+    <p id="outcome" role="status"></p>
+    <details id="noes">
+      <summary>More ways to deny</summary>
+      <label>Tell the agent why <input id="note" autocomplete="off" maxlength="500"></label>
+      ${REACHES.map(([reach, says]) => html`<label><input type="radio" name="reach" value=${String(reach)} ?checked=${reach === "call"}> ${says || `Deny ${page.denial} until this session ends`}</label>`)}
+    </details>
+  </form>
+  <footer>
+    <p id="hint" role="status"></p>
+    <div class=${page.mirrored ? "buttons mirrored" : "buttons"}>
+      <p id="clock"></p><p id="more"></p>
+      <button id="deny" type="button" accesskey="d" @click=${deny}>Deny</button>
+      <button id="allow" type="button" aria-describedby="hint outcome">
+        <svg viewBox="0 0 16 16" aria-hidden="true"><circle class="rail" cx="8" cy="8" r="6.5"/><circle id="ring" cx="8" cy="8" r="6.5" pathLength="1" stroke-dasharray="0 1"/></svg>
+        <span id="words"></span>
+      </button>
+    </div>
+  </footer>`;
+
+/** @param {string} id */
+const at = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
+/** @param {string} id @param {string} text */
+function say(id, text) {
+  if (at(id).textContent !== text) at(id).textContent = text;
+}
+
+let next = 0;
+/** @type {Promise<unknown>} */
+let told = Promise.resolve();
+/** @type {number | undefined} */
+let again;
+
+/** Tells the app what happened, after all that happened before. @param {import("./types.js").QuestionAct} did */
+function tell(did) {
+  const number = next;
+  next += 1;
+  told = told.then(() => app.consentTell(number, did)).then(show, over);
+}
+
+/** @param {QuestionChanges} now */
+function show(now) {
+  say("hint", now.hint);
+  say("clock", now.clock);
+  say("more", now.more ? `${now.more} more waiting` : "");
+  say("outcome", `→ ${now.outcome}`);
+  say("words", now.allow);
+  at("ring").setAttribute("stroke-dasharray", `${now.filled} 1`);
+  at("allow").classList.toggle("armed", now.armed);
+  at("clock").setAttribute("role", now.soon ? "status" : "none");
+  clearTimeout(again);
+  again = setTimeout(() => app.consentChanging().then(show, over), Math.max(now.againMs, 50));
+}
+
+/** The question is over; the app takes the window away. */
+function over() {
+  clearTimeout(again);
+}
+
+function deny() {
+  const open = /** @type {HTMLDetailsElement} */ (at("noes")).open;
+  const note = /** @type {HTMLInputElement} */ (at("note")).value;
+  const reach = /** @type {HTMLInputElement | null} */ (document.querySelector("input[name=reach]:checked"))?.value ?? "call";
+  tell({ did: "deny", note: open ? note : "", reach: /** @type {import("./types.js").Reach} */ (open ? reach : "call") });
+}
+
+/** @param {KeyboardEvent} event */
+const isAllow = (event) => event.altKey && event.code === "KeyA";
+
+function listen() {
+  const allow = at("allow");
+  let byKey = false;
+  /** @param {Event} event */
+  const onAllow = (event) => event.target instanceof Node && allow.contains(event.target);
+  window.addEventListener("keydown", (event) => {
+    byKey = event.key === "Tab";
+    if (isAllow(event)) {
+      event.preventDefault();
+      tell({ did: "down", key: true });
+    } else if (event.key === "Escape") {
+      tell({ did: "deny", note: "", reach: "call" });
+    } else if (!["Alt", "Shift", "Control", "Meta", "CapsLock"].includes(event.key)) {
+      tell({ did: "press" });
+      // Enter and the space bar are no yes.
+      if (onAllow(event) && ["Enter", " "].includes(event.key)) {
+        event.preventDefault();
+        at("deny").focus();
+      }
+    }
+  }, true);
+  window.addEventListener("keyup", (event) => {
+    if (event.key === "Alt" || event.code === "KeyA") tell({ did: "up", key: true });
+  }, true);
+  window.addEventListener("pointerdown", (event) => {
+    byKey = false;
+    tell(onAllow(event) && event.button === 0 ? { did: "down", key: false } : { did: "press" });
+  }, true);
+  window.addEventListener("pointerup", (event) => tell(onAllow(event) && event.button === 0 ? { did: "up", key: false } : { did: "press" }), true);
+  window.addEventListener("pointercancel", () => tell({ did: "press" }), true);
+  window.addEventListener("contextmenu", (event) => event.preventDefault());
+  let moved = 0;
+  let place = [NaN, NaN];
+  window.addEventListener("pointermove", (event) => {
+    place = [event.screenX, event.screenY];
+    if (event.timeStamp - moved > 1000) {
+      moved = event.timeStamp;
+      tell({ did: "moved" });
+    }
+  });
+  allow.addEventListener("pointerenter", (event) => {
+    // Where the pointer was there before, Allow came to it, and not it to Allow.
+    const came = Math.abs(event.screenX - place[0]) >= 2 || Math.abs(event.screenY - place[1]) >= 2;
+    if (!came) tell({ did: "changed" });
+    tell({ did: "pointer", on: true });
+  });
+  allow.addEventListener("pointerleave", () => tell({ did: "pointer", on: false }));
+  // A press takes no focus.
+  allow.addEventListener("mousedown", (event) => event.preventDefault());
+  allow.addEventListener("focus", () => tell({ did: "keyed", on: byKey }));
+  allow.addEventListener("blur", () => tell({ did: "keyed", on: false }));
+  at("upper").addEventListener("scroll", () => tell({ did: "changed" }));
+  window.addEventListener("resize", () => tell({ did: "changed" }));
+  at("noes").addEventListener("toggle", () => tell({ did: "changed" }));
+  at("decision").addEventListener("submit", (event) => event.preventDefault());
+  const end = new IntersectionObserver((seen) => {
+    if (seen.some((one) => one.isIntersecting)) {
+      end.disconnect();
+      tell({ did: "read" });
+    }
+  }, { root: at("upper") });
+  end.observe(at("end"));
+}
+
+const page = await app.consentPage();
+render(drawn(page), document.body);
+document.title = page.headline.map(({ text }) => text).join("");
+listen();
+at("deny").focus();
+show(await app.consentChanging());
