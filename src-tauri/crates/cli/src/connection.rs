@@ -21,6 +21,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The time that it may take for its greeting.
 const GREETING: Duration = Duration::from_secs(5);
 
+#[cfg(target_os = "linux")]
+fn user_of_peer(stream: &UnixStream) -> io::Result<u32> {
+    Ok(rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw())
+}
+
+/// Elsewhere nobody is asked who listens, and so nobody is trusted.
+#[cfg(not(target_os = "linux"))]
+fn user_of_peer(_: &UnixStream) -> io::Result<u32> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// A greeted connection.
 pub struct Connection {
     stream: BufReader<UnixStream>,
@@ -35,9 +46,9 @@ impl Connection {
     /// Connects to this user's trusted process, if it runs.
     pub fn open_if_running() -> anyhow::Result<Option<Self>> {
         let Some(stream) = Sockets::of_user()?.connect()? else { return Ok(None) };
-        let peer = rustix::net::sockopt::socket_peercred(&stream)?;
-        if peer.uid != rustix::process::geteuid() {
-            bail!("user {} listens on the socket of your IronCurtain", peer.uid.as_raw());
+        let user = user_of_peer(&stream)?;
+        if user != rustix::process::geteuid().as_raw() {
+            bail!("user {user} listens on the socket of your IronCurtain");
         }
         stream.set_read_timeout(Some(GREETING))?;
         stream.set_write_timeout(Some(GREETING))?;

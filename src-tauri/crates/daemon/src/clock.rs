@@ -3,15 +3,20 @@
 //! - The time that a permission lasts is counted by two clocks, and both must allow it: the wall clock, which people read
 //!   and set, and the one that has run since the machine was started, asleep or not, which nobody sets.
 
-use rustix::time::{
-    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
-    timerfd_create, timerfd_settime,
-};
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod linux;
+
+#[cfg(not(target_os = "linux"))]
+use elsewhere as system;
+#[cfg(target_os = "linux")]
+use linux as system;
+
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::net::unix::pipe;
 
 /// Milliseconds since the Unix epoch.
 #[must_use]
@@ -26,9 +31,11 @@ pub fn now_ms() -> u64 {
 /// When the kernel has no random bytes to give.
 pub fn random_name() -> io::Result<String> {
     const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-    let mut bytes = [0_u8; 16];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-    Ok(bytes.iter().filter_map(|b| ALPHABET.get(usize::from(b % 32))).map(|&b| char::from(b)).collect())
+    Ok(system::random_bytes()?
+        .iter()
+        .filter_map(|b| ALPHABET.get(usize::from(b % 32)))
+        .map(|&b| char::from(b))
+        .collect())
 }
 
 /// A moment by both clocks.
@@ -61,7 +68,7 @@ impl Clock {
     /// # Errors
     /// When the kernel does not tell which start of the machine this is.
     pub fn of_machine() -> io::Result<Self> {
-        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+        let boot = system::boot_id()?;
         let now = || Moment { wall_ms: now_ms(), boot_ms: boot_ms() };
         Ok(Self { now: Arc::new(now), boot: boot.trim().into(), is_machines: true })
     }
@@ -88,19 +95,14 @@ impl Clock {
 /// Milliseconds since the machine was started, asleep or not.
 #[must_use]
 pub fn boot_ms() -> u64 {
-    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Boottime);
-    let (seconds, millis) =
-        (u64::try_from(tv_sec).unwrap_or(0), u64::try_from(tv_nsec / 1_000_000).unwrap_or(0));
-    seconds.saturating_mul(1000).saturating_add(millis)
+    system::boot_ms()
 }
 
 /// A wait for a moment, by whichever clock reaches it first, that also ends when the wall clock is set.
 #[derive(Debug)]
 pub struct Alarm {
     goes_off: bool,
-    // Timers are waited for and read as pipes are.
-    wall: pipe::Receiver,
-    boot: pipe::Receiver,
+    timers: system::Timers,
 }
 
 impl Alarm {
@@ -109,12 +111,7 @@ impl Alarm {
     /// # Errors
     /// When the kernel has no timer to give.
     pub fn by(clock: &Clock) -> io::Result<Self> {
-        let timer = |clock| -> io::Result<pipe::Receiver> {
-            let timer = timerfd_create(clock, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-            pipe::Receiver::from_owned_fd_unchecked(timer)
-        };
-        let (wall, boot) = (timer(TimerfdClockId::Realtime)?, timer(TimerfdClockId::Boottime)?);
-        Ok(Self { goes_off: clock.is_machines, wall, boot })
+        Ok(Self { goes_off: clock.is_machines, timers: system::Timers::new()? })
     }
 
     /// Sets it. The wall clock is watched from here on.
@@ -122,19 +119,7 @@ impl Alarm {
     /// # Errors
     /// When the kernel does not take it.
     pub fn set(&self, at: Moment) -> io::Result<()> {
-        let once = |ms: u64| {
-            // A timer that is set to nothing never goes off.
-            let ms = ms.max(1);
-            let value = Timespec {
-                tv_sec: i64::try_from(ms / 1000).unwrap_or(i64::MAX),
-                tv_nsec: i64::try_from(ms % 1000 * 1_000_000).unwrap_or(0),
-            };
-            Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value }
-        };
-        let watched = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
-        timerfd_settime(&self.wall, watched, &once(at.wall_ms))?;
-        timerfd_settime(&self.boot, TimerfdTimerFlags::ABSTIME, &once(at.boot_ms))?;
-        Ok(())
+        self.timers.set(at)
     }
 
     /// Completes when the moment has come, or the wall clock was set since.
@@ -142,25 +127,7 @@ impl Alarm {
         if !self.goes_off {
             return std::future::pending().await;
         }
-        tokio::select! {
-            () = rung(&self.wall) => {}
-            () = rung(&self.boot) => {}
-        }
-    }
-}
-
-/// Completes when a timer has gone off or was cancelled.
-async fn rung(timer: &pipe::Receiver) {
-    loop {
-        if timer.readable().await.is_err() {
-            // Without a reactor the trusted process is ending.
-            return std::future::pending().await;
-        }
-        match timer.try_read(&mut [0; 8]) {
-            Err(nothing) if nothing.kind() == io::ErrorKind::WouldBlock => {}
-            // Any other error is the word that the clock was set.
-            Ok(_) | Err(_) => return,
-        }
+        self.timers.rung().await;
     }
 }
 

@@ -31,6 +31,7 @@ use crate::wire::{KnownEras, KnownInstructions, Memory};
 use crate::workspaces::Workspaces;
 use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, Keeping, Unfinished};
 use ironcurtain_protocol::{Reply, Request};
+use ironcurtain_sandbox::SandboxLaunchError;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,6 +73,9 @@ pub enum StartError {
     /// A thread cannot be started.
     #[error("a thread cannot be started: {0}")]
     Thread(io::Error),
+    /// There is no sandbox for this system.
+    #[error(transparent)]
+    Unsupported(#[from] SandboxLaunchError),
     /// It was started as root without leave.
     #[error(
         "IronCurtain does not run as root: its sandboxes would be judged as root's files are; `--allow-root` allows it"
@@ -107,6 +111,9 @@ pub struct Daemon(Arc<DaemonState>);
 /// # Errors
 /// [`StartError`]: nothing was started.
 pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Result<Daemon, StartError> {
+    if !cfg!(target_os = "linux") {
+        return Err(SandboxLaunchError::Unsupported.into());
+    }
     if rustix::process::geteuid().is_root() && !options.allow_root {
         return Err(StartError::Root);
     }

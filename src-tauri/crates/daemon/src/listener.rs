@@ -22,6 +22,12 @@ use tokio::sync::mpsc;
 /// The time that a peer may take to say hello.
 const HELLO_BOUND: Duration = Duration::from_secs(10);
 
+/// Descriptors are received for this program alone. Elsewhere no program is started that could be given one.
+#[cfg(target_os = "linux")]
+const RECEIVE: RecvFlags = RecvFlags::CMSG_CLOEXEC.union(RecvFlags::DONTWAIT);
+#[cfg(not(target_os = "linux"))]
+const RECEIVE: RecvFlags = RecvFlags::DONTWAIT;
+
 /// The longest hello.
 const LONGEST_HELLO: usize = 64 * 1024;
 
@@ -151,12 +157,10 @@ impl Drop for Place {
 impl Peer {
     /// Takes the hello of a connection; a refusal has been sent when there is none.
     pub async fn meet(mut stream: UnixStream) -> Option<Self> {
-        let (pid, uid) = match rustix::net::sockopt::socket_peercred(&stream) {
-            Ok(cred) => (cred.pid.as_raw_nonzero().get().unsigned_abs(), cred.uid),
-            Err(_) => return None,
-        };
-        if uid != rustix::process::geteuid() {
-            let text = format!("this is the IronCurtain of another user; you are user {}", uid.as_raw());
+        let peer = stream.peer_cred().ok()?;
+        let (pid, uid) = (peer.pid()?.unsigned_abs(), peer.uid());
+        if uid != rustix::process::geteuid().as_raw() {
+            let text = format!("this is the IronCurtain of another user; you are user {uid}");
             refuse(&mut stream, RefusalCode::OtherUser, text).await;
             return None;
         }
@@ -276,8 +280,7 @@ fn receive(stream: &UnixStream, descriptors: &mut Vec<OwnedFd>) -> io::Result<Op
     let mut byte = [0_u8];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    let got = rustix::net::recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, flags)?;
+    let got = rustix::net::recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RECEIVE)?;
     for message in ancillary.drain() {
         if let RecvAncillaryMessage::ScmRights(given) = message {
             descriptors.extend(given);

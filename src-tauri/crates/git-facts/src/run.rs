@@ -7,7 +7,7 @@ use super::UnknownAddress;
 use super::repository::Repository;
 use super::settings::GitSettings;
 use ironcurtain_paths::CanonicalPath;
-use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group, prlimit};
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,7 @@ const BOUND: Duration = Duration::from_secs(2);
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The most memory of a run.
+#[cfg(target_os = "linux")]
 const MOST_MEMORY: u64 = 512 * 1024 * 1024;
 
 /// The person's variables that say where git's own configuration is.
@@ -167,13 +168,19 @@ pub(super) fn may_pass_over_machine() -> bool {
 }
 
 /// Bounds what it may use; where that fails there is still the bound on time.
+#[cfg(target_os = "linux")]
 fn limit(child: &Child) {
+    use rustix::process::{Resource, Rlimit, prlimit};
     let most = |n| Rlimit { current: Some(n), maximum: Some(n) };
     let pid = pid(child);
     for (resource, bound) in [(Resource::As, MOST_MEMORY), (Resource::Fsize, 0), (Resource::Core, 0)] {
         let _ = prlimit(pid, resource, most(bound));
     }
 }
+
+/// Elsewhere no process can be bounded from outside.
+#[cfg(not(target_os = "linux"))]
+fn limit(_: &Child) {}
 
 fn end(child: &Child) {
     if let Some(pid) = pid(child) {

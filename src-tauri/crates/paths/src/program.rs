@@ -66,7 +66,8 @@ pub fn is_trusted_owner(uid: u32) -> bool {
 
 /// Returns `true` if a mode lets somebody else write. The group of a user's own, which many systems give each user, is that user.
 #[must_use]
-pub fn is_written_by_others(mode: u32, gid: u32) -> bool {
+pub fn is_written_by_others(mode: impl Into<u32>, gid: u32) -> bool {
+    let mode = mode.into();
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let is_own_group = gid == 0 || (gid == group && gid == user);
     mode & 0o002 != 0 || (mode & 0o020 != 0 && !is_own_group)

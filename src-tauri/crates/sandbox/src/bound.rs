@@ -2,8 +2,7 @@
 //! another program makes.
 //!
 //! - INVARIANT: it is started by a thread that lives until it is let go, because the kernel's parent-death signal follows
-//!   the thread. Killing the trusted process at any instant kills the child; on platforms without such a signal, the end
-//!   of its input is all it is told.
+//!   the thread. Killing the trusted process at any instant kills the child; on platforms without such a signal none starts.
 //! - INVARIANT: it leads a process group of its own and is not reaped before the group is killed, so the number cannot
 //!   have become another's.
 
@@ -16,6 +15,7 @@ use std::{
     thread,
 };
 
+use crate::error::SandboxLaunchError;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 /// A running child with the other ends of its standard streams.
@@ -59,6 +59,9 @@ impl Drop for Hold {
 
 /// Starts `command` with pipes for its standard streams.
 pub fn spawn_bound(mut command: Command) -> io::Result<BoundChild> {
+    if !cfg!(target_os = "linux") {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, SandboxLaunchError::Unsupported));
+    }
     command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     #[cfg(target_os = "linux")]
     crate::sys::process::die_with_parent(&mut command);

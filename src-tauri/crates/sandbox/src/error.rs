@@ -22,6 +22,6 @@ pub enum SandboxLaunchError {
     #[error("the sandbox could not be prepared: {0}")]
     Prepare(#[from] io::Error),
     /// There is no sandbox on this platform.
-    #[error("this platform has no sandbox: servers can only run here when they opt out of it")]
+    #[error("IronCurtain has no sandbox for this system, so no server starts here; run it on Linux")]
     Unsupported,
 }

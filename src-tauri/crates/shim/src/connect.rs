@@ -4,7 +4,7 @@ use crate::launch::{self, LaunchError, Launched};
 use ironcurtain_protocol::{ConnectError, Hello, SocketPathError, Sockets, StdioMode};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{self, BufRead, IoSlice, Read};
 use std::mem::MaybeUninit;
@@ -74,7 +74,7 @@ pub fn greet(stream: &UnixStream, hello: &Hello, stdio: StdioMode) -> io::Result
     if stdio == StdioMode::HandedOver && !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
         return Err(io::Error::other("no room for two descriptors"));
     }
-    let sent = rustix::net::sendmsg(stream, &[IoSlice::new(&line)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    let sent = rustix::net::sendmsg(stream, &[IoSlice::new(&line)], &mut ancillary, system::SEND)?;
     // The descriptors went with the first byte; what is left of the line is plain bytes.
     io::Write::write_all(&mut &*stream, line.get(sent..).unwrap_or_default())
 }
@@ -98,11 +98,43 @@ impl ByteByByte<'_> {
 
 /// Whoever listens must be this user: the conversation is theirs.
 fn same_user(stream: &UnixStream) -> Result<(), NoDaemonError> {
-    let peer = rustix::net::sockopt::socket_peercred(stream).map_err(NoDaemonError::Peer)?;
-    if peer.uid == rustix::process::geteuid() {
+    let user = system::user_of_peer(stream).map_err(NoDaemonError::Peer)?;
+    if user == rustix::process::geteuid().as_raw() {
         return Ok(());
     }
-    Err(NoDaemonError::OtherUser(peer.uid.as_raw()))
+    Err(NoDaemonError::OtherUser(user))
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use rustix::fs::OFlags;
+    use rustix::io::Errno;
+    use rustix::net::SendFlags;
+    use std::os::unix::net::UnixStream;
+
+    pub(super) const SEND: SendFlags = SendFlags::NOSIGNAL;
+    /// Opened to be named, and not to be read.
+    pub(super) const ONLY_NAMED: OFlags = OFlags::PATH;
+
+    pub(super) fn user_of_peer(stream: &UnixStream) -> Result<u32, Errno> {
+        rustix::net::sockopt::socket_peercred(stream).map(|peer| peer.uid.as_raw())
+    }
+}
+
+/// Elsewhere nobody is asked who listens, and so nobody is trusted.
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use rustix::fs::OFlags;
+    use rustix::io::Errno;
+    use rustix::net::SendFlags;
+    use std::os::unix::net::UnixStream;
+
+    pub(super) const SEND: SendFlags = SendFlags::empty();
+    pub(super) const ONLY_NAMED: OFlags = OFlags::empty();
+
+    pub(super) fn user_of_peer(_: &UnixStream) -> Result<u32, Errno> {
+        Err(Errno::NOTSUP)
+    }
 }
 
 /// Reading standard input waits again, which a daemon that had it has changed.
@@ -118,6 +150,6 @@ pub fn can_be_handed_over(descriptor: impl AsFd) -> bool {
     use rustix::fs::{FileType, fcntl_getfl, fstat};
     let Ok(stat) = fstat(&descriptor) else { return false };
     let kind = FileType::from_raw_mode(stat.st_mode);
-    let opened = fcntl_getfl(&descriptor).is_ok_and(|flags| !flags.contains(OFlags::PATH));
+    let opened = fcntl_getfl(&descriptor).is_ok_and(|flags| !flags.intersects(system::ONLY_NAMED));
     opened && matches!(kind, FileType::Fifo | FileType::Socket)
 }

@@ -1,0 +1,81 @@
+//! Clocks, timers and random bytes of the Linux kernel.
+
+use super::Moment;
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
+};
+use std::io;
+use tokio::net::unix::pipe;
+
+pub(super) fn random_bytes() -> io::Result<[u8; 16]> {
+    let mut bytes = [0_u8; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(bytes)
+}
+
+pub(super) fn boot_id() -> io::Result<String> {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+}
+
+pub(super) fn boot_ms() -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Boottime);
+    let (seconds, millis) =
+        (u64::try_from(tv_sec).unwrap_or(0), u64::try_from(tv_nsec / 1_000_000).unwrap_or(0));
+    seconds.saturating_mul(1000).saturating_add(millis)
+}
+
+/// A timer for each clock, waited for and read as pipes are.
+#[derive(Debug)]
+pub(super) struct Timers {
+    wall: pipe::Receiver,
+    boot: pipe::Receiver,
+}
+
+impl Timers {
+    pub(super) fn new() -> io::Result<Self> {
+        let timer = |clock| -> io::Result<pipe::Receiver> {
+            let timer = timerfd_create(clock, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+            pipe::Receiver::from_owned_fd_unchecked(timer)
+        };
+        Ok(Self { wall: timer(TimerfdClockId::Realtime)?, boot: timer(TimerfdClockId::Boottime)? })
+    }
+
+    pub(super) fn set(&self, at: Moment) -> io::Result<()> {
+        let once = |ms: u64| {
+            // A timer that is set to nothing never goes off.
+            let ms = ms.max(1);
+            let value = Timespec {
+                tv_sec: i64::try_from(ms / 1000).unwrap_or(i64::MAX),
+                tv_nsec: i64::try_from(ms % 1000 * 1_000_000).unwrap_or(0),
+            };
+            Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value }
+        };
+        let watched = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
+        timerfd_settime(&self.wall, watched, &once(at.wall_ms))?;
+        timerfd_settime(&self.boot, TimerfdTimerFlags::ABSTIME, &once(at.boot_ms))?;
+        Ok(())
+    }
+
+    pub(super) async fn rung(&self) {
+        tokio::select! {
+            () = rung(&self.wall) => {}
+            () = rung(&self.boot) => {}
+        }
+    }
+}
+
+/// Completes when a timer has gone off or was cancelled.
+async fn rung(timer: &pipe::Receiver) {
+    loop {
+        if timer.readable().await.is_err() {
+            // Without a reactor the trusted process is ending.
+            return std::future::pending().await;
+        }
+        match timer.try_read(&mut [0; 8]) {
+            Err(nothing) if nothing.kind() == io::ErrorKind::WouldBlock => {}
+            // Any other error is the word that the clock was set.
+            Ok(_) | Err(_) => return,
+        }
+    }
+}

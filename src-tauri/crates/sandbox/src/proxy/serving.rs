@@ -1,0 +1,40 @@
+//! The proxy at work: its orders, its listener, and the end of it.
+
+use std::{
+    io::{self, Read},
+    net::TcpListener,
+    sync::Arc,
+};
+
+use ironcurtain_egress::{Connections, HostRules, Proxy, ProxyLimits, SystemResolver, serve};
+use ironcurtain_sandbox::{ProxyConfig, receive_listener};
+use tokio::{runtime, sync::watch};
+
+use crate::{resolver::FilteredResolver, stderr_log::StderrLog};
+
+/// Serves until that is no longer possible; the result says why.
+pub fn run() -> Result<io::Error, Box<dyn std::error::Error>> {
+    let descriptor = std::env::args().nth(1).ok_or("started without a descriptor")?;
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text)?;
+    let orders: ProxyConfig = serde_json::from_str(&text)?;
+    let rules = HostRules::new(&orders.allowed, &orders.denied, false)?;
+    let listener: TcpListener = match receive_listener(&descriptor) {
+        Ok(listener) => listener,
+        // The sandbox was not made, which is told by whoever was to make it.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => std::process::exit(0),
+        Err(error) => return Err(error.into()),
+    };
+    let (_changing, rules) = watch::channel(Arc::new(rules));
+    let proxy = Proxy {
+        server: "command".to_owned(),
+        rules,
+        ask: None,
+        record: Arc::new(StderrLog { tells: orders.debug }),
+        resolve: Arc::new(FilteredResolver { denied: orders.denied_addresses, resolver: SystemResolver }),
+        limits: ProxyLimits::default(),
+        connections: Connections::default(),
+    };
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(serve(listener, proxy)))
+}
