@@ -24,6 +24,34 @@ fn words(line: &str) -> Vec<String> {
         .collect()
 }
 
+/// The pages for everyone.
+const GUIDE: [&str; 7] = [
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/README.md")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/install.md")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/connect.md")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/first-question.md")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/look-and-take-back.md")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/servers.md")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/trouble.md")),
+];
+
+/// Commands of the guide that a newcomer is not told to type at once, each run by `secrets`.
+const ELSEWHERE: [&str; 1] = ["secrets set NAME"];
+
+#[test]
+fn each_command_of_the_guide_is_typed_by_a_test() {
+    let typed = prompted();
+    let of_guide = GUIDE.iter().flat_map(|page| {
+        let lines = page.lines().filter_map(|line| line.strip_prefix("$ "));
+        lines.chain(page.split('`').skip(1).step_by(2)).filter_map(|line| line.strip_prefix("ironcurtain "))
+    });
+    let of_guide: Vec<&str> = of_guide.collect();
+    assert!(of_guide.len() > 6, "{of_guide:?}");
+    let untyped: Vec<&str> =
+        of_guide.into_iter().filter(|line| !typed.contains(line) && !ELSEWHERE.contains(line)).collect();
+    assert_eq!(untyped, Vec::<&str>::new());
+}
+
 #[test]
 fn each_command_of_the_readme_does_what_it_says_in_the_order_of_the_page() {
     let world = World::new();

@@ -23,7 +23,9 @@ usage: cargo xtask TASK
   fuzz [TARGET] [--seconds N]
                           feed foreign bytes to the parsers and the judge, each target for N seconds (60);
                             needs a nightly compiler, and installs cargo-fuzz
-  check [--fast]          formatting, lints, documentation, dependencies, tidiness
+  check [--fast|--cross]  formatting, lints, documentation, dependencies, tidiness; --cross checks the types for macOS and
+                            Windows instead
+  book                    make a site of the documentation, in target/book, and look at its links
 
 Each installs what the system lacks first: by itself for root and in CI, else through sudo.";
 
@@ -41,6 +43,8 @@ pub(crate) enum Task {
     Pictures,
     Fuzz { target: Option<String>, seconds: u32 },
     Check(Scope),
+    CheckCross,
+    Book,
 }
 
 /// Options of a run of the benchmarks.
@@ -92,6 +96,8 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Resul
             }
         }
         Some("fuzz") => fuzz(&rest),
+        Some("book") => flags([], &rest).map(|[]| Task::Book),
+        Some("check") if rest == ["--cross"] => Ok(Task::CheckCross),
         Some("check") => Ok(Task::Check(scope(&rest)?)),
         Some(other) => bail!("`{other}` is not a task\n\n{HELP}"),
     }
@@ -151,6 +157,9 @@ mod tests {
         assert_eq!(task("bench --desktop"), Some(Task::BenchDesktop { write: false }));
         assert_eq!(task("bench --desktop --write"), Some(Task::BenchDesktop { write: true }));
         assert_eq!(task("pictures"), Some(Task::Pictures));
+        assert_eq!(task("book"), Some(Task::Book));
+        assert_eq!(task("check --cross"), Some(Task::CheckCross));
+        assert_eq!(task("check --cross --fast"), None);
         assert_eq!(task("fuzz"), Some(Task::Fuzz { target: None, seconds: 60 }));
         let one = Task::Fuzz { target: Some("paths".into()), seconds: 600 };
         assert_eq!(task("fuzz paths --seconds 600"), Some(one));

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod circles;
+mod cross;
 mod doc_lines;
 mod documentation;
 mod error_types;
@@ -12,6 +13,7 @@ mod type_names;
 mod workspace;
 
 use crate::arguments::Scope;
+use crate::book;
 use crate::cargo;
 use crate::fuzz;
 use crate::machine::{self, Purpose};
@@ -25,6 +27,8 @@ use std::io;
 use std::process::Output;
 use std::thread::JoinHandle;
 use std::time::Instant;
+
+pub(crate) use cross::check as cross;
 
 /// Makes every check of the scope, also after one has failed.
 pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
@@ -41,7 +45,7 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     let fuzz = ["check", "--manifest-path", fuzz::MANIFEST, "--target-dir", "target/fuzz"];
     let fuzz = std::thread::spawn(move || cargo::command(&fuzz).output());
     let fuzz = RefCell::new(Some(fuzz));
-    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 13] = [
+    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 14] = [
         ("Tidiness", &tidy::check),
         ("Imports", &imports),
         ("Names of types", &type_names),
@@ -50,6 +54,7 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
         ("Bounds in pages", &bounds::check),
         ("Lines of documentation", &doc_lines::check),
         ("Types of the page", &page::types),
+        ("The book", &book::build),
         ("Formatting", &|| cargo(&["fmt", "--all", "--check"])),
         ("Lints", &|| cargo(&clippy)),
         ("Fuzz targets", &|| finished(fuzz.take())),

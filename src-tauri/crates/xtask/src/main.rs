@@ -6,6 +6,7 @@
 
 mod arguments;
 mod bench;
+mod book;
 mod cargo;
 mod check;
 mod desktop;
@@ -37,6 +38,8 @@ fn main() -> ExitCode {
         Ok(Task::Pictures) => desktop::pictures(),
         Ok(Task::Fuzz { target, seconds }) => fuzz::run(target.as_deref(), seconds),
         Ok(Task::Check(scope)) => check::run(scope),
+        Ok(Task::CheckCross) => check::cross(),
+        Ok(Task::Book) => book::build(),
         Err(problem) => Err(problem),
     };
     match done {

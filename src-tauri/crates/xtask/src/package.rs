@@ -27,6 +27,10 @@ const NAME: &str = "ironcurtain";
 /// The description of the packages, in a line.
 const SUMMARY: &str = "Agents ask, you decide, the kernel enforces, and you can take it back";
 
+/// Who makes the packages. The address takes no mail: it is the form that packages want, and [`BUGS`] is where to write.
+const MAINTAINER: &str = "The IronCurtain authors <ironcurtain-desktop@users.noreply.github.com>";
+const BUGS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/issues");
+
 /// The facts of one making of packages.
 struct Making<'a> {
     built: &'a [Built],
@@ -90,6 +94,9 @@ fn made(built: &[Built], is_release: bool) -> anyhow::Result<Packages> {
     heading("Packages")?;
     let made = Making::new(built, parts::root().join("target/package"), is_release)?.make()?;
     made.files().into_iter().try_for_each(|file| say(&file.display().to_string()))?;
+    let mut lintian = process::command("lintian");
+    quietly(lintian.args(["--fail-on", "error,warning", "--allow-root"]).arg(&made.deb))
+        .context("the .deb is not as Debian wants it")?;
     Ok(made)
 }
 

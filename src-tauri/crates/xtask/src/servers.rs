@@ -7,7 +7,7 @@
 use crate::process::{self, command};
 use crate::{parts, terminal};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Packages from one registry.
@@ -63,6 +63,13 @@ fn pip(pins: &str, to: &str) -> Command {
 /// Installs them, unless just these are there.
 pub(crate) fn install() -> anyhow::Result<()> {
     PINNED.iter().try_for_each(Pinned::install)
+}
+
+/// Installs mdBook, and tells where its program is.
+pub(crate) fn install_book_tool() -> anyhow::Result<PathBuf> {
+    let install = || pip("requirements-book.txt", "mdbook");
+    Pinned { pins: "requirements-book.txt", beside: &[], to: "mdbook", install }.install()?;
+    Ok(parts::root().join("target/mdbook/bin/mdbook"))
 }
 
 impl Pinned {

@@ -74,6 +74,7 @@ const LIST: &[(Purpose, Package)] = &[
     (Packages, named("fakeroot", "fakeroot", "fakeroot", Program("fakeroot"))),
     (Packages, named("zip", "zip", "zip", Program("zip"))),
     (Packages, named("rpm", "rpm-build", "rpm-tools", Program("rpmbuild"))),
+    (Packages, debian("lintian", Program("lintian"))),
     (CleanRoot, debian("debootstrap", Program("debootstrap"))),
     (Tests, named("nodejs", "nodejs", "nodejs", Program("node"))),
     (Tests, named("npm", "nodejs-npm", "npm", Program("npm"))),

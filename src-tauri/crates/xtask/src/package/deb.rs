@@ -1,26 +1,56 @@
 //! The package for Debian and its kin, by `dpkg-deb`.
 
 use super::tree::{mode, write};
-use super::{Making, NAME, SUMMARY, ours, quietly, size};
+use super::{MAINTAINER, Making, NAME, SUMMARY, ours, quietly, size};
 use std::path::{Path, PathBuf};
 
 /// The packages that ours does not run without.
 const DEPENDS: &str = "bubblewrap, libayatana-appindicator3-1, libc6 (>= 2.34), libdbus-1-3, libgcc-s1, libgtk-3-0, \
                        libwebkit2gtk-4.1-0";
 
-/// Makes it from the tree.
+/// Files that Debian's packages have and others have not, with their places.
+const OWN_FILES: [(&str, &str); 2] = [
+    ("deb-copyright", "usr/share/doc/ironcurtain/copyright"),
+    ("deb-overrides", "usr/share/lintian/overrides/ironcurtain"),
+];
+
+/// The changes as Debian wants to read them, packed.
+const CHANGES: &str = "usr/share/doc/ironcurtain/changelog.Debian";
+
+/// Makes it from the tree, and leaves the tree as it was.
 pub(super) fn make(making: &Making<'_>, tree: &Path) -> anyhow::Result<PathBuf> {
+    let own = making.folder.join("deb");
+    quietly(making.tool("cp").arg("-a").arg(tree).arg(&own))?;
+    let made = pack(making, &own)?;
+    std::fs::remove_dir_all(own)?;
+    Ok(made)
+}
+
+fn pack(making: &Making<'_>, tree: &Path) -> anyhow::Result<PathBuf> {
+    for (from, to) in OWN_FILES {
+        write(&tree.join(to), &ours(&format!("src-tauri/linux/{from}"))?)?;
+    }
+    let version = format!("{}-1", making.version);
+    let date = quietly(making.tool("date").args(["--rfc-email", "--date", &format!("@{}", making.moment)]))?;
+    let changes = format!(
+        "{NAME} ({version}) unstable; urgency=medium\n\n  * {} says what changed.\n\n -- {MAINTAINER}  {}\n",
+        "/usr/share/doc/ironcurtain/changelog.gz",
+        date.trim(),
+    );
+    write(&tree.join(CHANGES), &changes)?;
+    super::tree::pack(making, &tree.join(CHANGES))?;
+    super::tree::folders(tree)?;
     let control = tree.join("DEBIAN");
     let architecture = quietly(making.tool("dpkg").arg("--print-architecture"))?;
     let architecture = architecture.trim();
     let kilobytes = size(tree)?.div_ceil(1024);
     let facts = format!(
-        "Package: {NAME}\nVersion: {}\nArchitecture: {architecture}\nMaintainer: The IronCurtain authors <ironcurtain@localhost>\n\
+        "Package: {NAME}\nVersion: {}\nArchitecture: {architecture}\nMaintainer: {MAINTAINER}\n\
          Installed-Size: {kilobytes}\nDepends: {DEPENDS}\nRecommends: gnome-keyring | kwalletmanager\nSection: utils\n\
          Priority: optional\nHomepage: {}\nDescription: {SUMMARY}\n \
-         A tray app that stands between AI agents and your files: each call of a tool is judged by your policy,\n \
-         asked about where it matters, and done in a sandbox.\n",
-        making.version,
+         A tray app that stands between AI agents and your files: each call of a\n \
+         tool is judged by your policy, asked about where it matters, and done in a\n sandbox.\n",
+        version,
         env!("CARGO_PKG_REPOSITORY"),
     );
     let sums = quietly(
@@ -36,7 +66,7 @@ pub(super) fn make(making: &Making<'_>, tree: &Path) -> anyhow::Result<PathBuf> 
         mode(&control.join(name), 0o755)?;
     }
     mode(&control, 0o755)?;
-    let package = making.folder.join(format!("{NAME}_{}_{architecture}.deb", making.version));
+    let package = making.folder.join(format!("{NAME}_{version}_{architecture}.deb"));
     let pressed: &[&str] = if making.is_release { &["-Zxz", "-z9"] } else { &["-Zgzip", "-z1"] };
     quietly(
         making
@@ -47,6 +77,5 @@ pub(super) fn make(making: &Making<'_>, tree: &Path) -> anyhow::Result<PathBuf> 
             .arg(tree)
             .arg(&package),
     )?;
-    std::fs::remove_dir_all(control)?;
     Ok(package)
 }

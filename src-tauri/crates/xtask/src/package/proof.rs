@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Files that a package has beside the programs.
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
     "/usr/lib/systemd/user/ironcurtain.service",
     "/usr/share/applications/io.github.ironcurtain-desktop.desktop",
     "/usr/share/bash-completion/completions/ironcurtain",
@@ -22,14 +22,15 @@ const FILES: [&str; 11] = [
     "/usr/share/icons/hicolor/128x128/apps/io.github.ironcurtain-desktop.png",
     "/usr/share/ironcurtain/ironcurtain-sandbox.apparmor",
     "/usr/share/man/man1/ironcurtain-clients-connect.1.gz",
+    "/usr/share/man/man1/ironcurtain-shim.1.gz",
     "/usr/share/zsh/site-functions/_ironcurtain",
 ];
 
 /// Looks at packages that were made twice.
 pub(super) fn look(one: &Packages, two: &Packages) -> anyhow::Result<Totals> {
     let mut totals = Totals::default();
-    let facts: [fn(&Packages, &Packages) -> anyhow::Result<()>; 5] =
-        [same, complete, listed, bundled, installed];
+    let facts: [fn(&Packages, &Packages) -> anyhow::Result<()>; 6] =
+        [same, complete, listed, bundled, installed, installed_by_rpm];
     for fact in facts {
         fact(one, two)?;
         totals.add(Totals::ONE_SUCCESS);
@@ -121,6 +122,33 @@ fn installed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     dpkg(&root, &["--purge"], Path::new(NAME))?;
     let left: Vec<PathBuf> = files(&root)?.into_iter().filter(|file| !before.contains(file)).collect();
     ensure!(left.is_empty(), "it leaves {left:?}");
+    Ok(())
+}
+
+/// The .rpm is put into an empty root and taken out again, and leaves no file. Its scripts are those of the .deb, which were run there:
+/// in an empty root nothing runs them.
+fn installed_by_rpm(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
+    let root = packages.rpm.with_file_name("rpm-root");
+    fs::create_dir_all(&root)?;
+    let rpm = |words: &[&str]| {
+        let mut rpm = command("unshare");
+        rpm.args(["--map-root-user", "rpm", "--dbpath=/db", "--nodeps", "--noscripts"]);
+        quietly(rpm.arg(format!("--root={}", root.display())).args(words))
+    };
+    let package = packages.rpm.display().to_string();
+    rpm(&["--install", &package])?;
+    let version =
+        process::answer(command(&root.join("usr/bin/ironcurtain").display().to_string()).arg("--version"));
+    ensure!(version.context("it does not run")?.starts_with(NAME), "another program is in it");
+    rpm(&["--erase", NAME])?;
+    fs::remove_dir_all(root.join("db"))?;
+    let left: Vec<PathBuf> = files(&root)?.into_iter().filter(|path| !path.is_dir()).collect();
+    ensure!(left.is_empty(), "it leaves {left:?}");
+    let scripts = quietly(command("rpm").args(["--query", "--package", "--scripts"]).arg(&packages.rpm))?;
+    for name in ["after-install.sh", "after-remove.sh"] {
+        let script = super::ours(&format!("src-tauri/linux/{name}"))?;
+        ensure!(scripts.contains(script.trim_end()), "the .rpm has another `{name}`");
+    }
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! The package for Fedora and its kin, by `rpmbuild`.
 
 use super::tree::write;
-use super::{Making, NAME, SUMMARY, ours, quietly};
+use super::{BUGS, MAINTAINER, Making, NAME, SUMMARY, ours, quietly};
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub(super) fn make(making: &Making<'_>, tree: &Path) -> anyhow::Result<PathBuf> 
     let script = |name: &str| ours(&format!("src-tauri/linux/{name}")).map(|text| text.replace('%', "%%"));
     let requires: String = REQUIRES.iter().map(|name| format!("Requires: {name}\n")).collect();
     let text = format!(
-        "Name: {NAME}\nVersion: {}\nRelease: 1\nSummary: {SUMMARY}\nLicense: Apache-2.0\nURL: {}\nAutoReqProv: no\n{requires}\n\
+        "Name: {NAME}\nVersion: {}\nRelease: 1\nSummary: {SUMMARY}\nLicense: Apache-2.0\nURL: {}\nPackager: {MAINTAINER}\nBugURL: {BUGS}\nAutoReqProv: no\n{requires}\n\
          %description\nA tray app that stands between AI agents and your files: each call of a tool is judged by your policy,\n\
          asked about where it matters, and done in a sandbox.\n\n\
          %install\nmkdir -p %{{buildroot}}\ncp -a '{}'/. %{{buildroot}}/\n\n\

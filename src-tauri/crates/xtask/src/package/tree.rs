@@ -16,6 +16,27 @@ pub(super) const PROGRAMS: [&str; 6] = [
     "ironcurtain-shim",
 ];
 
+/// The programs that are started by others, each with a page that says by whom.
+const STARTED: [(&str, &str, &str); 5] = [
+    (
+        "ironcurtain-desktop",
+        "the IronCurtain app",
+        "Started from the menu. Puts the curtain into the panel, asks, and has the window.",
+    ),
+    ("ironcurtain-filesystem", "the MCP server for files", "Started by IronCurtain, in a sandbox."),
+    (
+        "ironcurtain-sandbox",
+        "one sandbox",
+        "Started by IronCurtain for each MCP server; with a settings file it is a command of its own (--help).",
+    ),
+    ("ironcurtain-sandbox-proxy", "the way to the network of one sandbox", "Started by ironcurtain-sandbox."),
+    (
+        "ironcurtain-shim",
+        "what agent clients start in place of an MCP server",
+        "Started by agent clients: `ironcurtain clients connect` writes its entry.",
+    ),
+];
+
 /// Files of the checkout, with their places.
 const FILES: [(&str, &str); 8] = [
     ("src-tauri/linux/ironcurtain.desktop", "usr/share/applications/io.github.ironcurtain-desktop.desktop"),
@@ -54,6 +75,14 @@ pub(super) fn lay(making: &Making<'_>, parts: &Path) -> anyhow::Result<PathBuf> 
     let manual = root.join("usr/share/man/man1");
     fs::create_dir_all(&manual)?;
     quietly(process::command(&command.display().to_string()).arg("manual").arg(&manual))?;
+    for (program, is, about) in STARTED {
+        let text = format!(
+            ".TH {program} 1 \"\" \"ironcurtain {}\"\n.SH NAME\n{program} \\- {is}\n.SH DESCRIPTION\n{about}\n\
+             .SH SEE ALSO\n.BR ironcurtain (1)\n",
+            making.version
+        );
+        write(&manual.join(format!("{program}.1")), &text.replace("--", "\\-\\-"))?;
+    }
     for page in fs::read_dir(&manual)? {
         pack(making, &page?.path())?;
     }
@@ -67,7 +96,7 @@ pub(super) fn lay(making: &Making<'_>, parts: &Path) -> anyhow::Result<PathBuf> 
 }
 
 /// Packs a file as manuals and changelogs are, without a name or a time in it.
-fn pack(making: &Making<'_>, file: &Path) -> anyhow::Result<()> {
+pub(super) fn pack(making: &Making<'_>, file: &Path) -> anyhow::Result<()> {
     quietly(making.tool("gzip").args(["-9", "-n", "-f"]).arg(file)).map(drop)
 }
 
