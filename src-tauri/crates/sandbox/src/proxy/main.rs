@@ -15,7 +15,7 @@ mod stderr_log;
 /// Elsewhere there is no sandbox whose network it could be.
 #[cfg(not(target_os = "linux"))]
 mod serving {
-    pub fn run() -> Result<std::io::Error, Box<dyn std::error::Error>> {
+    pub(crate) fn run() -> Result<std::io::Error, Box<dyn std::error::Error>> {
         Err(ironcurtain_sandbox::SandboxLaunchError::Unsupported.into())
     }
 }

@@ -13,7 +13,7 @@ use tokio::{runtime, sync::watch};
 use crate::{resolver::FilteredResolver, stderr_log::StderrLog};
 
 /// Serves until that is no longer possible; the result says why.
-pub fn run() -> Result<io::Error, Box<dyn std::error::Error>> {
+pub(crate) fn run() -> Result<io::Error, Box<dyn std::error::Error>> {
     let descriptor = std::env::args().nth(1).ok_or("started without a descriptor")?;
     let mut text = String::new();
     io::stdin().read_to_string(&mut text)?;
