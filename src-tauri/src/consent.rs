@@ -155,7 +155,7 @@ impl Consent for DialogConsent {
 #[cfg(target_os = "linux")]
 impl DialogLoop {
     /// Shows questions from now on. Call it on the main thread, once GTK is there.
-    pub fn spawn(self, _: &tauri::AppHandle) {
+    pub fn spawn(self) {
         let main = gtk::glib::MainContext::default();
         main.spawn_local(away::follow(self.parts.to_self.clone()));
         main.spawn_local(queue::DialogQueue::run(self.parts));

@@ -49,6 +49,9 @@ pub fn run(
         })
         .setup(move |app| {
             let handle = app.handle();
+            #[cfg(target_os = "linux")]
+            dialogs.spawn();
+            #[cfg(not(target_os = "linux"))]
             dialogs.spawn(handle);
             let tray = Tray::build(handle, &TrayState::default());
             let shown = tray.is_shown();
