@@ -91,7 +91,10 @@ enum Command {
     Show,
     /// The person said no without the dialog.
     Denied(String),
-    Decided(String, DialogResult),
+    /// The outcome of the dialog, for these questions of those that it showed.
+    Decided(Vec<String>, DialogResult),
+    /// The person wants to see all of an agent that can be answered together, or each by itself again.
+    Together(bool),
     Tell(String),
     Notices(NoticeDetail),
     /// The screen was locked, or unlocked.

@@ -21,6 +21,7 @@ mod races;
 mod screen;
 mod stand;
 mod taking_back;
+mod together;
 mod tray;
 mod upkeep;
 mod window;

@@ -33,8 +33,8 @@ pub(crate) enum Event {
     Focused(bool),
     /// All of it can be seen, or something covers it.
     InView(bool),
-    /// All of what a yes opens was in view by now.
-    Read,
+    /// All of what a yes opens was in view by now, or has grown since.
+    Read(bool),
     /// A yes needs [`HOLD`], or does not any more.
     Slow(bool),
     /// The pointer crossed the border of Allow: it is on it, or off it.
@@ -138,9 +138,9 @@ impl Arming {
                     self.change(now);
                 }
             }
-            Event::Read => {
-                if !self.read {
-                    self.read = true;
+            Event::Read(read) => {
+                if self.read != read {
+                    self.read = read;
                     self.change(now);
                 }
             }

@@ -31,6 +31,11 @@ impl Countdown {
         true
     }
 
+    /// The moment at which it is over.
+    pub(crate) fn ends(&self) -> Instant {
+        self.ends
+    }
+
     /// The time that is left.
     pub(crate) fn left(&self, now: Instant) -> Duration {
         self.ends.saturating_duration_since(now)

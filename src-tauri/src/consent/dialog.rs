@@ -12,6 +12,7 @@ mod input;
 mod layout;
 mod palette;
 mod rows;
+mod ticks;
 
 use super::arming::{Arming, Event};
 use super::clock::{Countdown, clock_words};
@@ -69,7 +70,8 @@ struct Inner {
     pointer_on: Cell<bool>,
     pressed: Cell<Option<Instant>>,
     seen: Cell<bool>,
-    read: Cell<bool>,
+    /// The height of what has to be read, once all of it was in view.
+    read: Cell<Option<f64>>,
     /// Screen readers were told that the time is nearly over.
     warned: Cell<bool>,
     mirrored: Cell<bool>,
@@ -101,7 +103,7 @@ impl Dialog {
             pointer_on: Cell::new(false),
             pressed: Cell::new(None),
             seen: Cell::new(false),
-            read: Cell::new(false),
+            read: Cell::new(None),
             warned: Cell::new(false),
             mirrored: Cell::new(false),
             last,
@@ -121,10 +123,25 @@ impl Dialog {
         Self(inner)
     }
 
-    /// The number of questions that wait behind this one.
-    pub(super) fn set_more(&self, more: usize) {
-        let text = if more == 0 { String::new() } else { format!("{more} more waiting") };
-        self.0.layout.more.set_text(&text);
+    /// The number of all questions that wait, and of those that could be shown together.
+    pub(super) fn set_waiting(&self, all: usize, together: usize) {
+        let shown = self.0.open().len();
+        let together = if self.0.view.calls.is_empty() { together } else { 0 };
+        self.0.layout.set_more(all.saturating_sub(shown), together);
+    }
+
+    /// Returns `true` if it shows this question.
+    pub(super) fn shows(&self, id: &str) -> bool {
+        self.0.open().iter().any(|open| open == id)
+    }
+
+    /// A question is over. Returns `true` if that leaves nothing to answer.
+    pub(super) fn loses(&self, id: &str) -> bool {
+        if self.0.view.calls.is_empty() {
+            return self.0.view.id == id;
+        }
+        self.0.layout.ticks.end(id);
+        self.0.open().is_empty()
     }
 
     /// Brings the dialog to the front, because the person asked for it.
@@ -158,14 +175,17 @@ impl Inner {
                 inner.deny(response == ResponseType::Cancel);
             }
         });
-        let weak = Rc::downgrade(self);
-        self.layout.choices.connect_changed(move || {
-            if let Some(inner) = weak.upgrade() {
-                inner.refresh_choice();
-                inner.on(Event::Changed);
-                inner.work();
-            }
-        });
+        self.layout.choices.connect_changed(self.another_yes());
+        self.layout.ticks.connect_changed(self.another_yes());
+        for (button, together) in [(&self.layout.together, true), (&self.layout.one_by_one, false)] {
+            let weak = Rc::downgrade(self);
+            button.connect_clicked(move |_| {
+                if let Some(inner) = weak.upgrade() {
+                    inner.work();
+                    inner.send(Command::Together(together));
+                }
+            });
+        }
         let window = self.layout.window.clone();
         self.layout.deny.connect_clicked(move |_| window.response(ResponseType::Cancel));
         let weak = Rc::downgrade(self);
@@ -181,6 +201,17 @@ impl Inner {
                 inner.work();
             }
         });
+    }
+
+    /// For whatever makes Allow another thing than it was.
+    fn another_yes(self: &Rc<Self>) -> impl Fn() + 'static {
+        let weak = Rc::downgrade(self);
+        move || {
+            if let Some(inner) = weak.upgrade() {
+                inner.refresh_choice();
+                inner.on(Event::Changed);
+            }
+        }
     }
 
     fn connect_denials(self: &Rc<Self>) {
@@ -206,9 +237,10 @@ impl Inner {
             self.seen.set(in_view);
         }
         let allowed = self.arming.borrow_mut().on(event, now);
-        if allowed {
+        let meant = self.meant();
+        if allowed && !meant.is_empty() {
             let (offer, lifetime) = self.layout.choices.chosen();
-            self.end(DialogResult::Answered(Answer::Allow { offer, lifetime }));
+            self.end(meant, DialogResult::Answered(Answer::Allow { offer, lifetime }));
         } else {
             self.tick();
         }
@@ -219,13 +251,23 @@ impl Inner {
         let note =
             Some(self.layout.note.text().trim().to_owned()).filter(|note| with_note && !note.is_empty());
         let reach = if with_note { self.layout.denials.chosen() } else { DenialReach::Call };
-        self.end(DialogResult::Answered(Answer::Deny { note, reach }));
+        self.end(self.open(), DialogResult::Answered(Answer::Deny { note, reach }));
     }
 
-    fn end(&self, verdict: DialogResult) {
+    fn end(&self, questions: Vec<String>, verdict: DialogResult) {
         if !self.over.replace(true) {
-            self.send(Command::Decided(self.view.id.clone(), verdict));
+            self.send(Command::Decided(questions, verdict));
         }
+    }
+
+    /// The questions that it shows and that are not over.
+    fn open(&self) -> Vec<String> {
+        if self.view.calls.is_empty() { vec![self.view.id.clone()] } else { self.layout.ticks.open() }
+    }
+
+    /// The questions that a yes is for.
+    fn meant(&self) -> Vec<String> {
+        if self.view.calls.is_empty() { self.open() } else { self.layout.ticks.ticked() }
     }
 
     /// Brings everything that changes by itself up to date, and comes again when the next of it does.
@@ -235,13 +277,14 @@ impl Inner {
         }
         let now = Instant::now();
         if self.countdown.borrow().is_over(now) {
-            self.end(DialogResult::TimedOut);
+            self.end(self.open(), DialogResult::TimedOut);
             return;
         }
         self.tell(now);
-        if !self.read.get() && self.layout.shows_the_end() {
-            self.read.set(true);
-            self.arming.borrow_mut().on(Event::Read, now);
+        if let Some((height, is_in_view)) = self.layout.end_of_reading() {
+            let read = if is_in_view { Some(height) } else { self.read.get().filter(|read| height <= *read) };
+            self.read.set(read);
+            self.arming.borrow_mut().on(Event::Read(read.is_some()), now);
         }
         let slow = self.needs_holding();
         self.arming.borrow_mut().on(Event::Slow(slow), now);
@@ -268,7 +311,7 @@ impl Inner {
         };
         if now >= due && !self.layout.window.is_active() {
             self.told.set(Some(now));
-            self.send(Command::Unseen(self.view.id.clone()));
+            self.send_first(Command::Unseen);
         }
     }
 
@@ -312,8 +355,13 @@ impl Inner {
 
     fn work(&self) {
         if self.countdown.borrow_mut().work(Instant::now()) {
-            self.send(Command::Working(self.view.id.clone()));
+            self.send_first(Command::Working);
         }
+    }
+
+    /// Sends something about what is shown, by its first question.
+    fn send_first(&self, command: fn(String) -> Command) {
+        self.open().into_iter().take(1).for_each(|id| self.send(command(id)));
     }
 
     fn send(&self, command: Command) {
@@ -325,10 +373,16 @@ impl Inner {
 
     fn refresh_choice(&self) {
         let (offer, lifetime) = self.layout.choices.chosen();
-        let outcome = self.view.outcome(offer, lifetime);
+        let (words, outcome) = if self.view.calls.is_empty() {
+            (allow_words(lifetime).to_owned(), self.view.outcome(offer, lifetime))
+        } else {
+            let meant = self.meant().len();
+            self.layout.allow.button.set_sensitive(meant > 0);
+            self.view.effect(meant)
+        };
         self.layout.outcome.set_text(&format!("\u{2192} {outcome}"));
         rows::announce(&self.layout.outcome, &outcome);
-        self.layout.allow.set_words(allow_words(lifetime));
+        self.layout.allow.set_words(&words);
     }
 
     /// Puts Allow at the other end of its row where it would lie on the last one's place.

@@ -24,7 +24,7 @@ pub(super) struct DialogQueue {
     to_self: mpsc::WeakUnboundedSender<Command>,
     publish: watch::Sender<Vec<PendingQuestion>>,
     notices: Notices,
-    /// The first is the one in the dialog.
+    /// The first is the one in the dialog, unless it shows several.
     queue: VecDeque<QueuedQuestion>,
     dialog: Option<Dialog>,
     /// No dialog opens before.
@@ -36,6 +36,7 @@ pub(super) struct DialogQueue {
 }
 
 struct QueuedQuestion {
+    question: Box<Question>,
     view: ConsentView,
     sink: Box<dyn AnswerSink>,
     countdown: Countdown,
@@ -63,15 +64,15 @@ impl DialogQueue {
 
     fn handle(&mut self, command: Command) {
         match command {
-            Command::Ask(question, sink) => self.ask(&question, sink),
+            Command::Ask(question, sink) => self.ask(question, sink),
             Command::Withdraw(id) => self.remove(&id, None),
-            Command::Decided(id, verdict) => self.remove(&id, Some(verdict)),
+            Command::Decided(ids, verdict) => self.decided(&ids, &verdict),
+            Command::Together(together) => self.show_anew(together),
             Command::Working(id) => self.prolong_all(&id),
             Command::Unseen(id) => self.notify(&id),
             Command::Show => self.show(),
             Command::Denied(id) => {
-                let no = DialogResult::Answered(Answer::Deny { note: None, reach: DenialReach::Call });
-                self.remove(&id, Some(no));
+                self.remove(&id, Some(Answer::Deny { note: None, reach: DenialReach::Call }));
             }
             Command::Notices(detail) => self.notices.set_detail(detail),
             Command::Tell(notice) => self.notices.tell(&notice),
@@ -90,33 +91,92 @@ impl DialogQueue {
         }
     }
 
-    fn ask(&mut self, question: &Question, sink: Box<dyn AnswerSink>) {
-        let view = ConsentView::new(question, &self.home);
+    fn ask(&mut self, question: Box<Question>, sink: Box<dyn AnswerSink>) {
+        let view = ConsentView::new(&question, &self.home);
         let countdown = Countdown::new(view.deadline, Instant::now());
-        self.queue.push_back(QueuedQuestion { view, sink, countdown });
+        self.queue.push_back(QueuedQuestion { question, view, sink, countdown });
         self.show();
     }
 
-    fn remove(&mut self, id: &str, verdict: Option<DialogResult>) {
-        let Some(at) = self.queue.iter().position(|entry| entry.view.id == id) else { return };
-        if at == 0
-            && let Some(dialog) = self.dialog.take()
-        {
+    /// A question is over without the dialog, with this answer if there is one.
+    fn remove(&mut self, id: &str, answer: Option<Answer>) {
+        if self.dialog.as_ref().is_some_and(|dialog| dialog.loses(id)) {
+            self.close();
+        }
+        self.settle(id, answer);
+        self.show();
+    }
+
+    /// The dialog is over, for all of these questions.
+    fn decided(&mut self, ids: &[String], verdict: &DialogResult) {
+        if self.dialog.as_ref().is_some_and(|dialog| ids.iter().any(|id| dialog.shows(id))) {
+            self.close();
+        }
+        for id in ids {
+            let answer = match verdict {
+                DialogResult::Answered(answer) => Some(answer.clone()),
+                DialogResult::TimedOut => None,
+            };
+            self.settle(id, answer);
+        }
+        self.show();
+    }
+
+    fn close(&mut self) {
+        if let Some(dialog) = self.dialog.take() {
             self.not_before = dialog.pressed().map(|pressed| pressed + APART);
             self.last = Some(dialog.close());
         }
+    }
+
+    fn settle(&mut self, id: &str, answer: Option<Answer>) {
+        let Some(at) = self.queue.iter().position(|entry| entry.view.id == id) else { return };
         self.notices.close(id);
         if let Some(entry) = self.queue.remove(at)
-            && let Some(DialogResult::Answered(answer)) = verdict
+            && let Some(answer) = answer
         {
             entry.sink.answer(answer);
+        }
+    }
+
+    /// Opens the dialog anew: with all that can be answered together with what it shows, or with the first question alone.
+    /// It was asked for, so it comes at once.
+    fn show_anew(&mut self, together: bool) {
+        let Some(dialog) = self.dialog.take() else { return };
+        self.last = Some(dialog.close());
+        if together {
+            let batch = self.batch();
+            let alone = self.of_first().filter(|entry| !entry.question.fits_a_batch).count();
+            let questions: Vec<&Question> = batch.iter().map(|entry| &*entry.question).collect();
+            let longest = batch.iter().map(|entry| &entry.countdown).min_by_key(|countdown| countdown.ends());
+            let view = ConsentView::together(&questions, alone, &self.home);
+            if let (Some(view), Some(countdown)) = (view, longest) {
+                self.dialog = Some(Dialog::open(view, countdown.clone(), self.to_self.clone(), self.last));
+            }
         }
         self.show();
     }
 
-    /// Whoever works in the first dialog will come to the others: all of them wait longer.
+    /// The questions that can be answered together with the first, itself among them; none where it cannot.
+    fn batch(&self) -> Vec<&QueuedQuestion> {
+        if self.queue.front().is_some_and(|first| first.question.fits_a_batch) {
+            self.of_first().filter(|entry| entry.question.fits_a_batch).collect()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The questions of the agent that put the first one.
+    fn of_first(&self) -> impl Iterator<Item = &QueuedQuestion> {
+        let first = self.queue.front();
+        self.queue
+            .iter()
+            .filter(move |entry| first.is_some_and(|first| entry.question.is_of_same_agent(&first.question)))
+    }
+
+    /// Whoever works in the dialog will come to the others: all of them wait longer.
     fn prolong_all(&mut self, id: &str) {
-        if self.queue.front().is_some_and(|first| first.view.id == id) {
+        if self.dialog.as_ref().is_some_and(|dialog| dialog.shows(id)) {
             // They found it.
             self.notices.close(id);
             let now = Instant::now();
@@ -150,7 +210,8 @@ impl DialogQueue {
             }
         }
         if let Some(dialog) = &self.dialog {
-            dialog.set_more(self.queue.len().saturating_sub(1));
+            let batch = self.batch().len();
+            dialog.set_waiting(self.queue.len(), if batch > 1 { batch } else { 0 });
         }
         self.publish.send_replace(self.queue.iter().map(|entry| waiting(&entry.view)).collect());
     }

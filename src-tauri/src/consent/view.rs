@@ -5,6 +5,9 @@
 
 mod details;
 mod facts;
+mod together;
+
+pub(crate) use together::CallView;
 
 use super::text;
 use ironcurtain_daemon::consent::{Consequence, Lifetime, Piece, Preview, Question, Reach, Verb, visible};
@@ -54,6 +57,8 @@ pub(crate) struct ConsentView {
     pub(crate) details: String,
     /// The choices that can be allowed, the narrowest first.
     pub(crate) choices: Vec<Choice>,
+    /// The calls of a batch; none where it is one question.
+    pub(crate) calls: Vec<CallView>,
     /// The calls that a no for the rest of the session is for.
     pub(crate) denial: String,
     /// The time for which the question waits.
@@ -149,6 +154,7 @@ impl ConsentView {
                     reads_one_file: offer.reach == Reach::Paths && reads_one_file(question),
                 })
                 .collect(),
+            calls: Vec::new(),
             denial: text::isolated(&text::clip(&text::line(&question.denial), HEADLINE_CHARS)),
             deadline: question.deadline,
         }

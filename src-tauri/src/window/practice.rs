@@ -123,6 +123,7 @@ fn question(home: &Path) -> Question {
             lifetimes: vec![Lifetime::Once],
         }],
         denial: "practice".into(),
+        fits_a_batch: false,
         deadline: DEADLINE,
     }
 }

@@ -13,6 +13,9 @@ const BEFORE: Duration = Duration::from_millis(300);
 /// A place far from every dialog.
 const FAR: (i32, i32) = (25, 770);
 
+/// The words that lead to two calls together.
+const TWO: &str = "See all 2 together";
+
 /// One way to press what was not meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scene {
@@ -31,9 +34,10 @@ pub(crate) enum Scene {
     FullScreen,
     OtherWorkspace,
     Minimized,
+    Together,
 }
 
-pub(crate) const SCENES: [Scene; 15] = [
+pub(crate) const SCENES: [Scene; 16] = [
     Scene::Clicks,
     Scene::DoubleClicks,
     Scene::Parked,
@@ -49,12 +53,14 @@ pub(crate) const SCENES: [Scene; 15] = [
     Scene::FullScreen,
     Scene::OtherWorkspace,
     Scene::Minimized,
+    Scene::Together,
 ];
 
-/// The places of a dialog as it opens first, and of the one after it.
+/// The places of a dialog as it opens first, of the one after it, and of one with two calls together.
 pub(crate) struct Spots {
     first: Spot,
     second: Spot,
+    together: Spot,
 }
 
 impl Spots {
@@ -69,7 +75,12 @@ impl Spots {
         let second = crate::screen::until("the second dialog", || {
             Some(desk.look(DIALOG)).filter(|second| second.allow.0 != first.allow.0)
         });
-        Self { first, second }
+        drop(stand);
+        let stand = two(desk);
+        desk.screen.press(DIALOG, "push button", TWO);
+        let together = desk.look("read 2 files$");
+        drop(stand);
+        Self { first, second, together }
     }
 }
 
@@ -79,6 +90,9 @@ impl Scene {
         let name = format!("{}: {self:?}, every {pace} ms", desk.manager);
         desk.act(&[Move(FAR.0, FAR.1)]);
         let mut stand = Stand::start(&desk.screen, &["dialog"]);
+        if self == Self::Together {
+            stand = two(desk);
+        }
         let others = self.play(desk, spots, pace, &mut stand);
         let events = stand.events_until_idle();
         let allows = events.iter().filter(|event| event.contains(" allow ")).count();
@@ -93,7 +107,11 @@ impl Scene {
                 desk.look(DIALOG);
                 return self.mean(desk, spots.first, &stand);
             }
-            let spot = if left == "q2" { spots.second } else { spots.first };
+            let spot = match self {
+                Self::Together => spots.together,
+                Self::AfterAnAnswer | Self::TwoInARow => spots.second,
+                _ => spots.first,
+            };
             self.mean(desk, spot, &stand)
         });
         Try { name, accident, meant }
@@ -183,6 +201,13 @@ impl Scene {
                     desk.workspace(1);
                 });
             }
+            Self::Together => {
+                // Hands that go on where the Allow of one question was, or where that of two will be.
+                let (x, y) = if pace.is_multiple_of(100) { spots.together.allow } else { (x, y) };
+                during(desk, &[vec![Move(x, y)], clicks(LENGTH)].concat(), || {
+                    desk.screen.press(DIALOG, "push button", TWO);
+                });
+            }
             Self::Minimized => {
                 ask(stand);
                 desk.look(DIALOG);
@@ -229,6 +254,15 @@ impl Scene {
             }
         }
     }
+}
+
+/// Two questions that can be answered together.
+fn two(desk: &Desk) -> Stand {
+    let mut stand = Stand::start(&desk.screen, &["dialog"]);
+    stand.order("ask file-a q1 60000");
+    stand.order("ask file-b q2 60000");
+    desk.screen.control(DIALOG, "push button", TWO);
+    stand
 }
 
 /// Another program's window, with the keyboard.

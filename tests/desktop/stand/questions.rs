@@ -33,7 +33,8 @@ pub(crate) fn named(name: &str, id: &str, deadline: Duration) -> Option<Question
         "folders" => Some(files::folders(write)),
         "long" => Some(files::long(write)),
         "tool" => Some(elsewhere::tool(write)),
-        _ => None,
+        "lines" => Some(Question { fits_a_batch: true, ..files::edit(write) }),
+        _ => name.strip_prefix("file-").map(|file| files::to_read(write, file)),
     }
 }
 
@@ -61,6 +62,7 @@ fn write(id: &str, deadline: Duration) -> Question {
         preview: Some(Preview::Content(content.into())),
         offers: offers("~/Documents/tax/2026"),
         denial: "write_file in ~/notes".into(),
+        fits_a_batch: false,
         deadline,
     }
 }

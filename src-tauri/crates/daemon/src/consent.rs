@@ -202,6 +202,9 @@ pub struct Question {
     pub offers: Vec<Offer>,
     /// The calls that a no for the rest of the session is for: "read_file in ~/docs".
     pub denial: String,
+    /// True if a yes for once may be given together with others: from a sandbox it reads or changes files that are there, and
+    /// does and opens nothing else.
+    pub fits_a_batch: bool,
     /// The time for which the question waits; starts anew while the person works in it.
     pub deadline: Duration,
 }
@@ -347,6 +350,7 @@ mod tests {
                 lifetimes: vec![Lifetime::Once],
             }],
             denial: "read_file in /home/u".into(),
+            fits_a_batch: true,
             deadline: Duration::from_secs(45),
         }
     }

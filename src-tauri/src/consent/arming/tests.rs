@@ -12,7 +12,7 @@ fn run(slow: bool, events: &[(u32, Event)]) -> bool {
     events.iter().any(|(at, event)| arming.on(*event, start + MS * *at))
 }
 
-const READ: (u32, Event) = (10, Event::Read);
+const READ: (u32, Event) = (10, Event::Read(true));
 
 #[test]
 fn a_pointer_that_is_brought_to_allow_after_the_rest_and_clicks_allows() {
@@ -73,6 +73,7 @@ fn whatever_happens_in_between_starts_the_rest_anew() {
         Event::Press,
         Event::Changed,
         Event::InView(false),
+        Event::Read(false),
         Event::Slow(true),
         Event::Down(By::Key),
         Event::Action,
@@ -143,7 +144,7 @@ fn the_stages_lead_from_opening_to_the_yes() {
     let at = |ms: u32| start + MS * ms;
     let mut arming = Arming::new(true, start);
     assert_eq!(arming.stage(at(5000)), Stage::Unread);
-    arming.on(Event::Read, at(10));
+    arming.on(Event::Read(true), at(10));
     assert_eq!(arming.stage(at(20)), Stage::Resting(at(10), at(810)));
     assert_eq!(arming.stage(at(810)), Stage::Waiting);
     arming.on(Event::InView(false), at(820));
@@ -167,7 +168,7 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         2 => prop::sample::select(vec![Changed, Press, Action, Slow(true), Slow(false)]),
         2 => prop::sample::select(vec![InView(true), InView(true), InView(false), Focused(true), Focused(true), Focused(false)]),
-        3 => prop::sample::select(vec![Read, Pointer(true), Pointer(true), Pointer(false), Keyed(true), Keyed(true), Keyed(false)]),
+        3 => prop::sample::select(vec![Read(true), Read(true), Read(true), Read(false), Pointer(true), Pointer(true), Pointer(false), Keyed(true), Keyed(true), Keyed(false)]),
         6 => prop::sample::select(vec![Down(By::Pointer), Up(By::Pointer), Down(By::Key), Up(By::Key)]),
     ]
 }
@@ -248,7 +249,7 @@ fn missing(slow: bool, before: &[(u32, Event)], now: u32, last: Event) -> Option
         Event::Changed
         | Event::Focused(_)
         | Event::InView(_)
-        | Event::Read
+        | Event::Read(_)
         | Event::Slow(_)
         | Event::Pointer(_)
         | Event::Keyed(_)
@@ -261,7 +262,7 @@ fn missing(slow: bool, before: &[(u32, Event)], now: u32, last: Event) -> Option
     if earlier.iter().any(|(at, event)| disturbs(event) && began - at < rest) || began < rest {
         return Some("no rest before the press");
     }
-    if !before.iter().any(|(_, event)| *event == Event::Read) {
+    if latest(Event::Read(true), Event::Read(false)).is_none_or(|(_, event)| event != Event::Read(true)) {
         return Some("not read");
     }
     if latest(Event::InView(true), Event::InView(false))

@@ -6,6 +6,7 @@
 use super::allow::Allow;
 use super::choices::Choices;
 use super::denials::Denials;
+use super::ticks::Ticks;
 use super::{palette, rows};
 use crate::consent::view::{ConsentView, PreviewView};
 use gtk::prelude::*;
@@ -36,6 +37,8 @@ pub(super) struct Layout {
     /// The part above the choices, which may have to be scrolled.
     pub(super) upper: gtk::ScrolledWindow,
     pub(super) choices: Choices,
+    /// The calls of a batch.
+    pub(super) ticks: Ticks,
     pub(super) outcome: gtk::Label,
     pub(super) note_toggle: gtk::ToggleButton,
     pub(super) note: gtk::Entry,
@@ -43,7 +46,10 @@ pub(super) struct Layout {
     pub(super) note_row: gtk::Box,
     pub(super) denials: Denials,
     pub(super) clock: gtk::Label,
-    pub(super) more: gtk::Label,
+    more: gtk::Label,
+    /// Shows what the agent has waiting together, or each by itself again.
+    pub(super) together: gtk::Button,
+    pub(super) one_by_one: gtk::Button,
     pub(super) deny: gtk::Button,
     pub(super) allow: Allow,
     /// The row of buttons.
@@ -64,25 +70,36 @@ impl Layout {
 
         let body = gtk::Box::new(Orientation::Vertical, 0);
         body.style_context().add_class("ic-body");
-        body.pack_start(&head(view), false, false, 0);
+        let ticks = Ticks::build(&view.calls);
+        body.pack_start(&head(view, &ticks), false, false, 0);
         let facts = rows::facts(&view.facts);
         body.pack_start(&facts, false, false, 0);
         body.pack_start(&blocks(view), false, false, 0);
 
         let decision = gtk::Box::new(Orientation::Vertical, 0);
         decision.style_context().add_class("ic-decision");
-        decision.pack_start(choices.widget(), false, false, 0);
+        if view.calls.is_empty() {
+            decision.pack_start(choices.widget(), false, false, 0);
+        }
         decision.pack_start(&outcome, false, false, 0);
         decision.pack_start(&note_row, false, false, 0);
         let denials = Denials::build(&view.denial);
         decision.pack_start(denials.widget(), false, false, 0);
 
         let note_toggle = gtk::ToggleButton::with_mnemonic("More ways to de_ny");
-        let deny = gtk::Button::with_mnemonic("_Deny");
+        let together = gtk::Button::new();
+        together.set_use_underline(true);
+        together.set_no_show_all(true);
+        let one_by_one = gtk::Button::with_mnemonic("_One by one");
+        let (beside, deny): (gtk::Widget, String) = match view.calls.len() {
+            0 => (note_toggle.clone().upcast(), "_Deny".to_owned()),
+            n => (one_by_one.clone().upcast(), format!("_Deny all {n}")),
+        };
+        let deny = gtk::Button::with_mnemonic(&deny);
         deny.style_context().add_class("ic-deny");
         let allow = Allow::build();
         let (clock, more) = (gtk::Label::new(None), gtk::Label::new(None));
-        let buttons = buttons(&clock, &more, &note_toggle, &deny, &allow.button);
+        let buttons = buttons(&waiting(&clock, &more, &together), &beside, &deny, &allow.button);
         allow.hint.set_line_wrap(true);
         allow.hint.set_max_width_chars(rows::fitting(rows::WIDE));
         let foot = gtk::Box::new(Orientation::Vertical, 6);
@@ -109,6 +126,7 @@ impl Layout {
             facts,
             upper,
             choices,
+            ticks,
             outcome,
             note_toggle,
             note,
@@ -116,6 +134,8 @@ impl Layout {
             denials,
             clock,
             more,
+            together,
+            one_by_one,
             deny,
             allow,
             buttons,
@@ -125,16 +145,27 @@ impl Layout {
 }
 
 impl Layout {
-    /// Returns `true` if the end of what has to be read is in view.
-    pub(super) fn shows_the_end(&self) -> bool {
+    /// Says how many questions wait behind what is shown, and how many could be shown together.
+    pub(super) fn set_more(&self, more: usize, together: usize) {
+        self.more.set_visible(together == 0);
+        self.together.set_visible(together > 0);
+        self.more.set_text(&if more == 0 { String::new() } else { format!("{more} more waiting") });
+        let all = more + 1;
+        let words = if together == all {
+            format!("_See all {all} together")
+        } else {
+            format!("_See {together} of {all} together")
+        };
+        self.together.set_label(&words);
+    }
+
+    /// The height of what has to be read, and `true` if its end is in view; nothing before it is laid out.
+    pub(super) fn end_of_reading(&self) -> Option<(f64, bool)> {
         let at = self.upper.vadjustment();
-        let end = self.upper.child().and_then(|viewport| {
-            let body = viewport.downcast::<gtk::Viewport>().ok()?.child()?;
-            let (_, end) = self.facts.translate_coordinates(&body, 0, self.facts.allocated_height())?;
-            Some(f64::from(end))
-        });
-        // Before it is laid out it has no height.
-        at.page_size() > 1.0 && end.is_some_and(|end| end > 1.0 && at.value() + at.page_size() >= end - 1.0)
+        let body = self.upper.child()?.downcast::<gtk::Viewport>().ok()?.child()?;
+        let (_, end) = self.facts.translate_coordinates(&body, 0, self.facts.allocated_height())?;
+        let end = f64::from(end);
+        (at.page_size() > 1.0 && end > 1.0).then(|| (end, at.value() + at.page_size() >= end - 1.0))
     }
 
     /// Leaves the part that scrolls the height that the others do not need. They are on the screen whatever happens.
@@ -190,12 +221,16 @@ fn window(sentence: &str) -> gtk::Dialog {
     window
 }
 
-fn head(view: &ConsentView) -> gtk::Box {
+fn head(view: &ConsentView, ticks: &Ticks) -> gtk::Box {
     let words = gtk::Box::new(Orientation::Vertical, 8);
     let headline = rows::spans(&view.headline, rows::HEADLINE);
     headline.style_context().add_class("ic-headline");
     words.pack_start(&headline, false, false, 0);
-    words.pack_start(&rows::lines(&view.lines, "What it would do"), false, false, 0);
+    if view.calls.is_empty() {
+        words.pack_start(&rows::lines(&view.lines, "What it would do"), false, false, 0);
+    } else {
+        words.pack_start(ticks.widget(), false, false, 0);
+    }
     if !view.with.is_empty() {
         words.pack_start(&rows::lines(&view.with, "What it says with it"), false, false, 0);
     }
@@ -244,13 +279,8 @@ fn note() -> (gtk::Entry, gtk::Box) {
     (note, row)
 }
 
-fn buttons(
-    clock: &gtk::Label,
-    more: &gtk::Label,
-    note: &gtk::ToggleButton,
-    deny: &gtk::Button,
-    allow: &gtk::Button,
-) -> gtk::Box {
+/// The time that is left, and what else waits.
+fn waiting(clock: &gtk::Label, more: &gtk::Label, together: &gtk::Button) -> gtk::Box {
     clock.set_xalign(0.0);
     if rows::fitting(rows::WIDE) < rows::WIDE {
         clock.set_line_wrap(true);
@@ -259,16 +289,23 @@ fn buttons(
     clock.style_context().add_class("ic-clock");
     more.set_xalign(0.0);
     more.style_context().add_class("ic-more");
-    let left = gtk::Box::new(Orientation::Vertical, 0);
-    left.set_valign(Align::Center);
-    left.pack_start(clock, false, false, 0);
-    left.pack_start(more, false, false, 0);
+    together.set_halign(Align::Start);
+    together.style_context().add_class("ic-together");
+    let waiting = gtk::Box::new(Orientation::Vertical, 0);
+    waiting.set_valign(Align::Center);
+    waiting.pack_start(clock, false, false, 0);
+    waiting.pack_start(more, false, false, 0);
+    waiting.pack_start(together, false, false, 0);
+    waiting
+}
+
+fn buttons(left: &gtk::Box, beside: &gtk::Widget, deny: &gtk::Button, allow: &gtk::Button) -> gtk::Box {
     let foot = gtk::Box::new(Orientation::Horizontal, 8);
-    foot.pack_start(&left, true, true, 0);
-    for button in [note.upcast_ref::<gtk::Widget>(), deny.upcast_ref(), allow.upcast_ref()] {
+    foot.pack_start(left, true, true, 0);
+    for button in [beside, deny.upcast_ref(), allow.upcast_ref()] {
         button.set_valign(Align::Center);
     }
-    foot.pack_start(note, false, false, 0);
+    foot.pack_start(beside, false, false, 0);
     foot.pack_start(deny, false, false, 0);
     foot.pack_start(allow, false, false, 0);
     foot

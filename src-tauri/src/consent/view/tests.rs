@@ -93,6 +93,7 @@ fn a_write_of_a_new_file() {
                 lifetimes: vec![Lifetime::Once, Lifetime::Session],
                 reads_one_file: false,
             }],
+            calls: vec![],
             denial: "write_file in ~/docs".into(),
             deadline: Duration::from_secs(45),
         }
@@ -309,6 +310,7 @@ pub(in crate::consent) fn question() -> Question {
             lifetimes: vec![Lifetime::Once, Lifetime::Session],
         }],
         denial: "write_file in ~/docs".into(),
+        fits_a_batch: false,
         deadline: Duration::from_secs(45),
     }
 }

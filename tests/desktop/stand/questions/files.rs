@@ -63,6 +63,16 @@ pub(super) fn many(base: Question, count: u64) -> Question {
     }
 }
 
+/// One file that is read, and nothing else.
+pub(super) fn to_read(base: Question, name: &str) -> Question {
+    Question {
+        tool: Some("read_text_file".into()),
+        consequences: vec![line(Verb::Read, &format!("/home/ada/notes/{name}.md"), "12 kB")],
+        fits_a_batch: true,
+        ..many(base, 1)
+    }
+}
+
 /// A file that is moved over another one.
 pub(super) fn moved(base: Question) -> Question {
     let (from, to) = ("/home/ada/src/app/a.txt", "/home/ada/src/old/a.txt");

@@ -108,6 +108,7 @@ pub(super) fn can_be_late(inquiry: &Inquiry) -> bool {
 fn again(question: &Question) -> Question {
     let mut again = question.clone();
     again.also.insert(0, OVER.to_owned());
+    again.fits_a_batch = false;
     again.offers = vec![Offer {
         reach: Reach::Paths,
         label: "the same call, tried again".to_owned(),

@@ -12,9 +12,10 @@ use crate::consent::grantable::Grantable;
 use crate::consent::offers::{THIS_CALL, call_sentence, not_for_always, offers, opened_beside, tool_offer};
 use crate::consent::preview::{Previewed, preview};
 use crate::consent::principal::{Principal, shown_client};
-use crate::consent::{DenialScope, Question, beyond, visible};
+use crate::consent::{DenialScope, Question, Verb, beyond, visible};
 use crate::grants::GrantLimits;
 use crate::resolve::FoundPaths;
+use ironcurtain_paths::PathKind;
 use ironcurtain_policy::{Escalation, PendingApproval, ResolvedCall, Role};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -86,6 +87,11 @@ impl CallQuestion<'_> {
             whole.sentence = call_sentence(&client.name, &drawn.lines, self.limits.home);
         }
         let worst = beyond::worst_reason(self.escalation);
+        let light = !only_once
+            && self.principal.sandboxed
+            && !self.principal.remote
+            && requested.iter().all(|asked| matches!(asked.target, PathKind::File { .. }))
+            && drawn.lines.iter().all(|line| matches!(line.verb, Verb::Read | Verb::Change));
         let mut also = beyond::runs_later(&self.escalation.call, self.limits.home);
         // Without a sandbox everything is open as it is, or nothing is.
         if self.principal.sandboxed {
@@ -93,6 +99,7 @@ impl CallQuestion<'_> {
         }
         also.extend(beyond::other_reasons(self.escalation, worst));
         Question {
+            fits_a_batch: light && also.is_empty(),
             also,
             id: self.id,
             denial: self.scope.words(self.limits.home),

@@ -62,6 +62,7 @@ impl HostQuestion<'_> {
             offers,
             server,
             client,
+            fits_a_batch: false,
             deadline: self.deadline,
         }
     }
@@ -120,6 +121,7 @@ mod tests {
                 ..question("q").consequences[0].clone()
             }],
             denial: "reaching xn--bcher-kva.example:443".into(),
+            fits_a_batch: false,
             rule: "network.askUnknown".into(),
             reason: "the host is not on the list of the server fetch".into(),
             offers: vec![Offer {

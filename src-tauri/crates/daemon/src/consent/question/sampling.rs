@@ -62,6 +62,7 @@ impl SamplingQuestion<'_> {
             offers: vec![offer],
             server,
             client,
+            fits_a_batch: false,
             deadline: self.deadline,
         }
     }

@@ -104,6 +104,7 @@ impl WorkspaceQuestion<'_> {
             offers,
             server,
             client,
+            fits_a_batch: false,
             deadline: self.deadline,
         }
     }

@@ -17,10 +17,10 @@ pub(super) struct Batch(Vec<Question>);
 impl Batch {
     /// The calls that wait together with this one; nothing where it is alone.
     pub(super) fn around(question: &Question, inbox: &Inbox) -> Option<Self> {
-        if !is_a_call(question) {
+        if !question.fits_a_batch {
             return None;
         }
-        let others = inbox.waiting(|other| is_a_call(other) && other.is_of_same_agent(question));
+        let others = inbox.waiting(|other| other.fits_a_batch && other.is_of_same_agent(question));
         (!others.is_empty()).then(|| Self(std::iter::once(question.clone()).chain(others).collect()))
     }
 
@@ -63,10 +63,4 @@ impl Batch {
         }
         Ok(Some(ONCE))
     }
-}
-
-/// Returns `true` for a question about a call of a tool that can be allowed once.
-fn is_a_call(question: &Question) -> bool {
-    let once = question.offers.first().is_some_and(|offer| offer.lifetimes.contains(&Lifetime::Once));
-    once && question.tool.is_some()
 }

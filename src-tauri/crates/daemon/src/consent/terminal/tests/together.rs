@@ -28,14 +28,12 @@ fn sees_all(person: &Person) -> String {
 fn calls_of_an_agent_are_allowed_together_after_every_row_was_shown() {
     let person = Person::at(80);
     let other = Question { session: "another agent".into(), ..of("other") };
-    // One that is for no single call is answered by itself.
-    let mut standing = of("standing");
-    standing.offers[0].lifetimes.remove(0);
-    standing.offers[0].lifetimes.push(super::super::Lifetime::Session);
+    // One that does more than to read or change a file is answered by itself.
+    let grave = Question { fits_a_batch: false, ..of("grave") };
     let first = person.is_asked(of("first"));
     person.sees(PROMPT);
     let mut answers = Vec::new();
-    for asked in [of("second"), other, standing, of("third"), of("over")] {
+    for asked in [of("second"), other, grave, of("third"), of("over")] {
         answers.push(person.is_asked(asked));
     }
     // Drawn anew, with what came meanwhile.
@@ -48,17 +46,17 @@ fn calls_of_an_agent_are_allowed_together_after_every_row_was_shown() {
         assert!(shown.contains(&format!(" READ       | /home/u/{name}.txt")), "{name}: {shown}");
     }
     assert_eq!(shown.matches(" a yes once | claude may read it").count(), 4, "{shown}");
-    assert!(!shown.contains("other.txt") && !shown.contains("standing.txt"), "{shown}");
+    assert!(!shown.contains("other.txt") && !shown.contains("grave.txt"), "{shown}");
     person.sees(PROMPT);
     // One came, and one is over, after all were shown.
     let late = person.is_asked(of("late"));
     person.terminal.withdraw("over", Withdrawn::Cancelled);
     person.types("all 4\n");
     assert_eq!(said(first), ONCE);
-    let [second, other, standing, third, over] = answers.try_into().unwrap();
+    let [second, other, grave, third, over] = answers.try_into().unwrap();
     assert_eq!((said(second), said(third)), (ONCE, ONCE));
     assert_eq!(ended(over), None);
-    for (answer, name) in [(other, "other"), (standing, "standing"), (late, "late")] {
+    for (answer, name) in [(other, "other"), (grave, "grave"), (late, "late")] {
         assert!(person.sees(PROMPT).contains(&format!("{name}.txt")));
         person.types("\n");
         assert_eq!(said(answer), NO);

@@ -1,0 +1,99 @@
+//! The calls of a batch, each with a box that is ticked until the person takes the call out.
+//!
+//! - INVARIANT: no row ever moves: one whose call is over stays where it is, without its tick, and nothing is added.
+
+use super::rows;
+use crate::consent::view::{CallView, plain};
+use gtk::prelude::*;
+use gtk::{Align, Orientation};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Height of what a call would change, before it scrolls by itself.
+const BLOCK_HEIGHT: i32 = 120;
+
+pub(super) struct Ticks {
+    list: gtk::Box,
+    calls: Vec<Tick>,
+    changed: Rc<RefCell<Option<Box<dyn Fn()>>>>,
+}
+
+struct Tick {
+    id: String,
+    tick: gtk::CheckButton,
+    tool: gtk::Label,
+}
+
+impl Ticks {
+    pub(super) fn build(calls: &[CallView]) -> Self {
+        let list = gtk::Box::new(Orientation::Vertical, 10);
+        rows::describe(&list, "The calls", "");
+        let changed: Rc<RefCell<Option<Box<dyn Fn()>>>> = Rc::default();
+        let calls = calls.iter().map(|call| {
+            let (row, tick) = row(call);
+            list.pack_start(&row, false, false, 0);
+            let told = Rc::clone(&changed);
+            tick.tick.connect_toggled(move |_| {
+                if let Some(changed) = told.borrow().as_ref() {
+                    changed();
+                }
+            });
+            tick
+        });
+        let calls = calls.collect();
+        Self { list, calls, changed }
+    }
+
+    pub(super) fn widget(&self) -> &gtk::Box {
+        &self.list
+    }
+
+    pub(super) fn connect_changed(&self, changed: impl Fn() + 'static) {
+        self.changed.replace(Some(Box::new(changed)));
+    }
+
+    /// The calls that a yes is for.
+    pub(super) fn ticked(&self) -> Vec<String> {
+        self.calls.iter().filter(|call| call.tick.is_active()).map(|call| call.id.clone()).collect()
+    }
+
+    /// The calls that are not over.
+    pub(super) fn open(&self) -> Vec<String> {
+        self.calls.iter().filter(|call| call.tick.is_sensitive()).map(|call| call.id.clone()).collect()
+    }
+
+    /// The call of this question is over.
+    pub(super) fn end(&self, id: &str) {
+        if let Some(call) = self.calls.iter().find(|call| call.id == id) {
+            call.tool.set_text("over: nothing is asked about this any more");
+            call.tick.set_sensitive(false);
+            call.tick.set_active(false);
+        }
+    }
+}
+
+fn row(call: &CallView) -> (gtk::Box, Tick) {
+    let words = gtk::Box::new(Orientation::Vertical, 2);
+    let name = call.lines.first().map(|line| plain(&line.words)).unwrap_or_default();
+    words.pack_start(&rows::lines(&call.lines, "What it would do"), false, false, 0);
+    let tool = rows::wrapped(&call.tool, rows::HEADLINE);
+    tool.style_context().add_class("ic-quiet");
+    words.pack_start(&tool, false, false, 0);
+    if !call.with.is_empty() {
+        words.pack_start(&rows::lines(&call.with, "What it says with it"), false, false, 0);
+    }
+    if let Some(preview) = &call.preview {
+        let block = rows::block(preview.title, &preview.text, preview.diff, BLOCK_HEIGHT);
+        block.set_expanded(true);
+        words.pack_start(&block, false, false, 0);
+    }
+    let tick = gtk::CheckButton::new();
+    tick.set_active(true);
+    tick.set_valign(Align::Start);
+    rows::describe(&tick, &name, "Without its tick it is asked about by itself.");
+    let row = gtk::Box::new(Orientation::Horizontal, 10);
+    row.pack_start(&tick, false, false, 0);
+    row.pack_start(&words, true, true, 0);
+    row.style_context().add_class("ic-call");
+    (row, Tick { id: call.id.clone(), tick, tool })
+}

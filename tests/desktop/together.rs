@@ -1,0 +1,142 @@
+//! All that an agent has waiting, answered together in the dialog: as deliberate as one yes, and for no call that was not shown.
+
+use crate::screen::{Control, Screen, until};
+use crate::stand::{DIALOG, Stand, armed, pointed};
+
+const TOGETHER: &str = "change 1 file and read 2 files$";
+
+/// Two files to read, lines of one that change, and a folder to delete, which is in no batch.
+fn asked(screen: &Screen) -> Stand {
+    let mut stand = Stand::start(screen, &["dialog"]);
+    for order in ["file-a q1", "file-b q2", "unsandboxed grave", "lines q3"] {
+        stand.order(&format!("ask {order} 120000"));
+    }
+    screen.control(DIALOG, "push button", "See 3 of 4 together");
+    stand
+}
+
+/// The three of them together, with the keyboard.
+fn together(screen: &Screen) -> Stand {
+    let stand = asked(screen);
+    screen.activate(&screen.window(DIALOG));
+    screen.key("alt+s");
+    screen.activate(&screen.window(TOGETHER));
+    stand
+}
+
+fn rows(screen: &Screen) -> Vec<Control> {
+    screen.controls(TOGETHER).into_iter().filter(|one| one.role == "check box").collect()
+}
+
+#[test]
+fn calls_of_an_agent_are_allowed_together_each_once_but_for_those_that_were_taken_out() {
+    let screen = Screen::start();
+    let mut stand = together(&screen);
+    let sentences = [
+        "Claude Code wants to change 1 file and read 2 files",
+        "change ~/notes/plan.md (12 kB, +2 -1 lines)",
+        "read ~/notes/a.md (12 kB)",
+        "filesystem server, edit_file",
+        "Take a tick away to be asked about that call by itself.",
+        "Not among these: 1 more, which does more than read or change a file that is there. You are asked about it by itself.",
+        "\u{2192} Claude Code may make the 3 ticked calls, each once.",
+    ];
+    for sentence in sentences {
+        screen.control(TOGETHER, "label", sentence);
+    }
+    screen.picture("dialog-together");
+    let before: Vec<(String, [i32; 4])> =
+        rows(&screen).into_iter().map(|row| (row.name, row.place)).collect();
+    assert_eq!(before.len(), 3, "{before:?}");
+    // What comes now is not among them, and moves nothing.
+    stand.order("ask file-c late 120000");
+    screen.control(TOGETHER, "label", "2 more waiting");
+    let after: Vec<(String, [i32; 4])> = rows(&screen).into_iter().map(|row| (row.name, row.place)).collect();
+    assert_eq!(after, before);
+    // Who asks stands below them: no yes before that was in view.
+    let unread = "To allow: scroll down first, there is more to read";
+    until("the word to scroll", || {
+        Some(screen.control(TOGETHER, "push button", "Allow these 3 once"))
+            .filter(|allow| allow.description == unread)
+    });
+    screen.key("Next");
+    armed(&screen, "Allow these 3 once");
+    screen.press(TOGETHER, "check box", "read ~/notes/b.md (12 kB)");
+    // It is another yes now, and has to be armed anew.
+    screen.key("alt+a");
+    armed(&screen, "Allow these 2 once");
+    screen.picture("dialog-together-armed");
+    screen.key("alt+a");
+    assert_eq!([stand.event(), stand.event()], ["q3 allow 0 Once", "q1 allow 0 Once"]);
+    // The others come by themselves, in their order.
+    for (title, answer) in [
+        ("read notes/b.md", "q2 deny"),
+        ("delete srv/photos|delete /srv/photos", "grave deny"),
+        ("read notes/c.md", "late deny"),
+    ] {
+        screen.activate(&screen.window(title));
+        screen.key("Escape");
+        assert_eq!(stand.event(), answer);
+    }
+}
+
+#[test]
+fn a_call_that_is_over_stays_in_its_row_and_is_not_among_what_is_allowed() {
+    let screen = Screen::start();
+    let mut stand = together(&screen);
+    screen.key("Next");
+    let allow = pointed(&screen, "Allow these 3 once");
+    let before: Vec<[i32; 4]> = rows(&screen).into_iter().map(|row| row.place).collect();
+    stand.order("withdraw q1");
+    assert_eq!(stand.event(), "q1 dropped");
+    screen.control(TOGETHER, "label", "over: nothing is asked about this any more");
+    // A press that was on its way to three of them is for none.
+    screen.click(&allow);
+    assert_eq!(rows(&screen).into_iter().map(|row| row.place).collect::<Vec<_>>(), before);
+    screen.picture("dialog-together-over");
+    let allow = pointed(&screen, "Allow these 2 once");
+    screen.click(&allow);
+    assert_eq!([stand.event(), stand.event()], ["q3 allow 0 Once", "q2 allow 0 Once"]);
+}
+
+#[test]
+fn nothing_ticked_allows_nothing_and_escape_denies_all_that_is_shown_and_no_more() {
+    let screen = Screen::start();
+    let stand = together(&screen);
+    for row in [
+        "change ~/notes/plan.md (12 kB, +2 -1 lines)",
+        "read ~/notes/a.md (12 kB)",
+        "read ~/notes/b.md (12 kB)",
+    ] {
+        screen.press(TOGETHER, "check box", row);
+    }
+    screen.control(TOGETHER, "label", "\u{2192} Nothing is ticked, so nothing can be allowed.");
+    let allow = screen.control(TOGETHER, "push button", "Allow");
+    assert!(!allow.is("sensitive"), "{allow:?}");
+    screen.click(&allow);
+    screen.key("alt+a");
+    screen.key("Escape");
+    assert_eq!([stand.event(), stand.event(), stand.event()], ["q3 deny", "q1 deny", "q2 deny"]);
+    screen.control("delete /srv/photos", "push button", "Deny");
+}
+
+#[test]
+fn one_by_one_leads_back_and_nothing_is_offered_together_with_what_does_more() {
+    let screen = Screen::start();
+    let mut stand = together(&screen);
+    screen.key("alt+o");
+    screen.activate(&screen.window("read notes/a.md"));
+    stand.order("withdraw q1");
+    stand.order("withdraw q2");
+    assert_eq!([stand.event(), stand.event()], ["q1 dropped", "q2 dropped"]);
+    let grave = screen.window("delete /srv/photos");
+    screen.control("delete /srv/photos", "label", "1 more waiting");
+    let pressable = screen.controls("delete /srv/photos");
+    let offered = pressable.iter().any(|one| one.name.contains("together") && one.is("showing"));
+    assert!(!offered, "{pressable:#?}");
+    screen.activate(&grave);
+    screen.key("Escape");
+    assert_eq!(stand.event(), "grave deny");
+    // Another agent's is no part of it.
+    until("the last one", || Some(screen.window("change notes/plan.md")).filter(|id| !id.is_empty()));
+}
