@@ -34,12 +34,12 @@ const states = new Map();
 export function actButton(act) {
   const { key, ready, going, done, failed, label, says, kind, off } = act;
   const found = states.get(key) ?? { at: "ready" };
-  if (found.at === "done" && !act.again) return html`<span class="badge allow" data-key=${key}>${done}</span>`;
+  if (found.at === "done" && !act.again) return html`<span class="badge allow" data-key=${key} tabindex="-1">${done}</span>`;
   if (found.at === "sure" && says) return sure(act, says);
   const busy = found.at === "going";
   const press = says ? () => begin(key) : () => run(act);
   return html`
-    ${parts.button(key, busy ? going : ready, press, { label, kind, off: busy || off })}
+    ${parts.button(key, busy ? going : ready, press, { label, kind, off, busy })}
     ${found.problem ? html`<span class="small bad" role="alert">${failed}: ${found.problem}</span>` : nothing}`;
 }
 

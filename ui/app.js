@@ -1,6 +1,7 @@
 // Draws the page that is chosen, and draws it again when something changed.
 
 import * as backend from "./backend.js";
+import { keptFocus } from "./focus.js";
 import { html, nothing, render } from "./html.js";
 import { activity } from "./pages/activity.js";
 import { clients } from "./pages/clients.js";
@@ -89,9 +90,11 @@ function draw() {
   render(PAGES.map((one) => link(one, snapshot)), links);
   const words = stateLine(snapshot);
   if (line.textContent !== words) line.textContent = words;
+  const keepFocus = keptFocus(page);
   render(html`<div class="page" id="page-${chosen().id}">${chosen().view(snapshot)}</div>`, page);
   const control = state.focus && page.querySelector(`[data-key="${CSS.escape(state.focus)}"]`);
   if (control instanceof HTMLElement) control.focus();
+  else keepFocus();
   state.focus = "";
 }
 

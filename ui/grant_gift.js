@@ -47,10 +47,10 @@ export function giftForm({ clients, home }) {
       </div>
       <p class="says">${giftWords(whole, client.name)}</p>
       ${whole.kind === "tool" || whole.kind === "host"
-        ? what === "" ? nothing : html`<div class="both start">${parts.button("gift-give", "Grant it", () => void give(whole, home), { kind: "main", off: picking })}</div>`
+        ? what === "" ? nothing : html`<div class="both start">${parts.button("gift-give", "Grant it", () => void give(whole, home), { kind: "main", busy: picking })}</div>`
         : html`<div class="both start">
-          ${parts.button("pick-folder", "Pick a folder\u2026", () => void give({ ...whole, kind: "folder" }, home), { kind: "main", off: picking || gift.access.length === 0 })}
-          ${parts.button("pick-file", "Pick a file\u2026", () => void give({ ...whole, kind: "file" }, home), { off: picking || gift.access.length === 0 })}
+          ${parts.button("pick-folder", "Pick a folder\u2026", () => void give({ ...whole, kind: "folder" }, home), { kind: "main", busy: picking, off: gift.access.length === 0 })}
+          ${parts.button("pick-file", "Pick a file\u2026", () => void give({ ...whole, kind: "file" }, home), { busy: picking, off: gift.access.length === 0 })}
         </div>`}
       ${told ? html`<p class="small good" role="status">${told}</p>` : nothing}
       ${problem ? parts.problem(`Not granted: ${problem}`) : nothing}

@@ -98,7 +98,9 @@ enum Command {
     Tell(String),
     Notices(NoticeDetail),
     /// The screen was locked, or unlocked.
-    Away(bool),
+    Locked(bool),
+    /// The machine goes to sleep, or woke up.
+    Asleep(bool),
 }
 
 /// The outcome of a dialog.

@@ -260,7 +260,7 @@ fn read_when_allowed(screen: &Screen, agent: &mut AgentClient, file: &Path) {
 }
 
 /// Allows. A panel that just started may disturb the dialog in between.
-fn allow(screen: &Screen) {
+pub(crate) fn allow(screen: &Screen) {
     let gone = || screen.xdotool(&["search", "--onlyvisible", "--name", DIALOG]).is_empty();
     let allowed = (0..5).any(|_| {
         armed(screen, "Allow once");

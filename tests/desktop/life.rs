@@ -1,22 +1,15 @@
-//! The app while the screen is locked, and when its parts are killed.
+//! The app while the screen is locked or the machine asleep, and when its parts are killed.
 
-use crate::app::App;
+use crate::app::{self, App};
 use crate::screen::{Screen, helper_path, until};
-use crate::stand::{DIALOG, Stand};
+use crate::stand::{DIALOG, Stand, pointed};
 use crate::{tray, window};
 use std::io::{BufRead, Write};
 
 #[test]
 fn while_the_screen_is_locked_no_question_is_shown_and_afterwards_those_that_wait_are() {
     let mut screen = tray::with_panel();
-    let manager = helper_path("login_manager.py");
-    let manager = ["-u", manager.to_str().expect("a plain path"), "locked"];
-    let (mut orders, mut told) = screen.spoken_to("/usr/bin/python3", &manager);
-    told.read_line(&mut String::new()).expect("its first word");
-    let mut say = |word: &str| {
-        writeln!(orders, "{word}").expect("a listening manager");
-        told.read_line(&mut String::new()).expect("its word");
-    };
+    let mut say = login_manager(&mut screen, &["locked"]);
     let mut stand = Stand::start(&screen, &["app", "--background"]);
     tray::menu(&screen, "Protecting 2 sessions");
     stand.order("ask write q1 120000");
@@ -31,6 +24,34 @@ fn while_the_screen_is_locked_no_question_is_shown_and_afterwards_those_that_wai
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
     assert_eq!(stand.event(), "q1 deny");
+}
+
+#[test]
+fn a_question_waits_while_the_machine_sleeps_and_the_press_that_wakes_it_is_no_answer() {
+    let mut screen = tray::with_panel();
+    let mut say = login_manager(&mut screen, &[]);
+    let file = screen.home().join("plan.txt");
+    std::fs::write(&file, "ship on Tuesday").expect("the file");
+    let _app = App::start(&screen, &["--background"]);
+    tray::menu(&screen, "Protecting, no agent connected");
+    let mut agent = app::agent(&screen);
+    let call = app::begin_reading(&mut agent, &file);
+    screen.activate(&screen.window(DIALOG));
+    let allow = pointed(&screen, "Allow once");
+    say("sleep");
+    until("the dialog to go", || dialogs(&screen).is_empty().then_some(()));
+    say("wake");
+    for _ in 0..4 {
+        screen.click(&allow);
+        screen.key("alt+a");
+    }
+    screen.activate(&screen.window(DIALOG));
+    assert_eq!(tray::menu(&screen, "1 question waits for you")["label"], "1", "it waits still");
+    app::allow(&screen);
+    let answer = agent.answer(call);
+    assert_eq!(answer["result"]["content"][0]["text"], "ship on Tuesday", "{answer}");
+    // Its session and its server are what they were.
+    tray::menu(&screen, "Protecting 1 session");
 }
 
 #[test]
@@ -79,6 +100,18 @@ fn on_wayland_the_window_opens_and_a_question_is_answered() {
     stand.order("ask write q1 120000");
     screen.press(DIALOG, "push button", "Deny");
     assert_eq!(stand.event(), "q1 deny");
+}
+
+/// A login manager, and the way to tell it what happens.
+fn login_manager(screen: &mut Screen, state: &[&str]) -> impl FnMut(&str) + use<> {
+    let script = helper_path("login_manager.py");
+    let arguments = [&["-u", script.to_str().expect("a plain path")], state].concat();
+    let (mut orders, mut told) = screen.spoken_to("/usr/bin/python3", &arguments);
+    told.read_line(&mut String::new()).expect("its first word");
+    move |word| {
+        writeln!(orders, "{word}").expect("a listening manager");
+        told.read_line(&mut String::new()).expect("its word");
+    }
 }
 
 fn dialogs(screen: &Screen) -> String {

@@ -1,4 +1,5 @@
-"""A login manager (logind) whose session says that its screen is locked or not, as it is told: `lock` or `unlock`, a line each.
+"""A login manager (logind) whose session says that its screen is locked or not, as it is told: `lock` or `unlock`, a line each; and
+that puts the machine to sleep and wakes it: `sleep` or `wake`.
 
 With the argument `locked` it is so from the beginning.
 """
@@ -31,6 +32,11 @@ def read(source, _condition):
     word = source.readline().strip()
     if not word:
         return False
+    if word in ("sleep", "wake"):
+        begins = GLib.Variant("(b)", (word == "sleep",))
+        bus.emit_signal(None, MANAGER, f"{NAME}.Manager", "PrepareForSleep", begins)
+        print("told", flush=True)
+        return True
     locked = word == "lock"
     changed = GLib.Variant("(sa{sv}as)", (f"{NAME}.Session", {"LockedHint": GLib.Variant("b", locked)}, []))
     bus.emit_signal(None, SESSION, "org.freedesktop.DBus.Properties", "PropertiesChanged", changed)

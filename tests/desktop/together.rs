@@ -38,7 +38,7 @@ fn calls_of_an_agent_are_allowed_together_each_once_but_for_those_that_were_take
         "read ~/notes/a.md (12 kB)",
         "filesystem server, edit_file",
         "Take a tick away to be asked about that call by itself.",
-        "Not among these: 1 more, which does more than read or change a file that is there. You are asked about it by itself.",
+        "Not among these: 1 more, which does more than read or change a file that is there, or changes one of these again. You are asked about it by itself.",
         "\u{2192} Claude Code may make the 3 ticked calls, each once.",
     ];
     for sentence in sentences {

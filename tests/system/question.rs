@@ -231,3 +231,35 @@ fn what_a_write_and_an_edit_would_change_in_the_file_is_shown_in_its_lines() {
     let note = "2 bytes are there now, 4 bytes, not compared: it is not text".to_owned();
     assert_eq!(only(&world).consequences[0].note, Some(note));
 }
+
+#[test]
+fn only_what_reads_or_changes_files_that_are_there_from_a_sandbox_is_answered_together_with_others() {
+    let world = World::new();
+    let (one, two) = (world.file("docs/one.txt", "1"), world.file("docs/two.txt", "2"));
+    let package = world.file("docs/package.json", "{}");
+    let new = world.path("docs/new.txt");
+    let edit =
+        |path: &Path, old: &str| json!({ "path": path, "edits": [{ "oldText": old, "newText": "3" }] });
+    let mut client = world.connect("filesystem");
+    let mut fits = |tool: &str, arguments: Value| {
+        client.call(tool, arguments).refused("the user denied this call");
+        only(&world).fits_a_batch
+    };
+    assert!(fits("read_text_file", json!({ "path": one })));
+    assert!(fits("read_multiple_files", json!({ "paths": [one, two] })));
+    assert!(fits("edit_file", edit(&one, "1")));
+    for (tool, arguments) in [
+        ("edit_file", edit(&package, "{}")),
+        ("write_file", json!({ "path": one, "content": "3" })),
+        ("write_file", json!({ "path": new, "content": "3" })),
+        ("list_directory", json!({ "path": one.parent() })),
+        ("move_file", json!({ "source": one, "destination": new })),
+    ] {
+        assert!(!fits(tool, arguments.clone()), "{tool} {arguments}");
+    }
+    let outside = hostile::contained(&json!(false));
+    let file = outside.file("docs/one.txt", "1");
+    outside.connect("hostile").open(&file).refused("the user denied this call");
+    let question = only(&outside);
+    assert!(!question.sandboxed && !question.fits_a_batch, "{question:?}");
+}

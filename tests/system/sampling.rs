@@ -5,10 +5,12 @@ use crate::consent::Next;
 use crate::scripted;
 use crate::world::{World, eventually};
 use ironcurtain_daemon::consent::{Answer, DenialReach, Lifetime, Preview, Reach, Verb};
+use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 
 /// Asks the model when `heard` is called, and answers with what it gets; `now` tells what the client can.
 const SCRIPT: &str = r#"
+import time
 waits, capabilities = None, None
 for m in messages():
     if m.get("method") == "initialize":
@@ -18,6 +20,8 @@ for m in messages():
         answer(m, json.dumps(capabilities))
     elif m.get("method") == "tools/call":
         waits = m
+        if m["params"]["name"] == "slow":
+            time.sleep(1)
         say(id="s", method="sampling/createMessage", params={"systemPrompt": "be brief", "maxTokens": 9,
             "messages": [{"role": "user", "content": {"type": "text", "text": "what is in the letter?"}}]})
     elif m.get("id") == "s":
@@ -167,4 +171,22 @@ fn a_request_for_the_model_that_nobody_answered_is_not_kept_for_a_late_yes() {
     model(&mut client);
     assert!(client.outcome(call).ok().contains("a bill"));
     assert_eq!(world.person.asked().len(), 1);
+}
+
+#[test]
+fn a_paused_agent_s_model_is_not_asked_whatever_the_setting_says() {
+    let world = world("allow");
+    let mut client = connect(&world, &json!({ "sampling": {} }));
+    // Asked for before the pause, and asked by the server after it.
+    let call = client.begin_call("slow", json!({}));
+    let session = world.sessions()[0].id.clone();
+    eventually("the call is at its server", BOUND, || world.log().contains("\"slow\""));
+    assert_eq!(world.request(Request::Pause { session: session.clone() }), Reply::Done);
+    let refused = client.outcome(call);
+    assert!(refused.ok().contains("the user paused this agent"), "{}", refused.text);
+    assert_eq!(world.request(Request::Resume { session }), Reply::Done);
+    let call = client.begin_call("heard", json!({}));
+    model(&mut client);
+    assert!(client.outcome(call).ok().contains("a bill"));
+    assert!(world.person.asked().is_empty());
 }

@@ -3,6 +3,7 @@
 use crate::client::{BOUND, Client};
 use crate::consent::Next;
 use crate::hostile;
+use crate::scripted;
 use crate::world::{World, eventually};
 use ironcurtain_daemon::consent::{DenialReach, Lifetime, Reach, Withdrawn};
 use ironcurtain_protocol::{ErrorCode, Protection, Reply, Request, WaitingChoice};
@@ -282,4 +283,48 @@ fn a_no_can_be_for_all_that_the_agent_has_waiting() {
     // It is for what waited, and not for what comes.
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
     look(&mut clients[0], &file).ok();
+}
+
+/// Greets at once when it is started first, and later when it finds the file `go`.
+const RELUCTANT: &str = r#"
+first = number() == 1
+for m in messages():
+    if m.get("method") == "initialize":
+        while not first and not os.path.exists("go"):
+            time.sleep(0.01)
+        greet(m)
+    elif m.get("method") == "tools/call" and m["params"]["name"] == "die":
+        os._exit(1)
+    elif m.get("method") == "tools/call":
+        answer(m)
+    elif "id" in m:
+        say(id=m["id"], result={})
+"#;
+
+#[test]
+fn a_yes_that_its_server_has_not_heard_of_yet_is_none_once_lockdown_began() {
+    let world = scripted::world(RELUCTANT);
+    let file = world.file("docs/one.txt", "1");
+    let mut client = world.connect("hostile");
+    let go = world.sandbox().join("go");
+    for (n, locked) in [(1, true), (2, false)] {
+        assert!(client.plain("die").is_error);
+        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        let call = client.begin_call("open", json!({ "path": file }));
+        let answered = || world.log().matches("the question ended: approved").count() == n;
+        eventually("it is allowed", BOUND, answered);
+        if locked {
+            lockdown(&world, true);
+        }
+        std::fs::write(&go, "").unwrap();
+        let outcome = client.outcome(call);
+        if locked {
+            outcome.refused("locked IronCurtain down");
+            assert!(world.log().contains("lockdown had begun by then"));
+            lockdown(&world, false);
+        } else {
+            outcome.ok();
+        }
+        std::fs::remove_file(&go).unwrap();
+    }
 }

@@ -144,7 +144,7 @@ export class Browser {
 
   /** Moves the pointer to a control, once it is there, and does what is between press and release. */
   async press(selector, between = async () => {}) {
-    await this.until(`const control = document.querySelector(${JSON.stringify(selector)}); control?.scrollIntoView({ block: "center" }); return control !== null && !control.disabled;`);
+    await this.until(`const control = document.querySelector(${JSON.stringify(selector)}); control?.scrollIntoView({ block: "center" }); return control !== null && !control.disabled && control.ariaDisabled !== "true";`);
     const [x, y] = await this.run(`const box = document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect(); return [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)];`);
     const pointer = (actions) => this.#ask("POST", "/actions", { actions: [{ type: "pointer", id: "mouse", parameters: { pointerType: "mouse" }, actions }] });
     await pointer([{ type: "pointerMove", duration: 0, x, y }, { type: "pointerDown", button: 0 }]);

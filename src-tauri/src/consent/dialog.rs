@@ -11,18 +11,21 @@ mod denials;
 mod input;
 mod layout;
 mod palette;
+mod place;
 mod rows;
 mod ticks;
 
 use super::arming::{Arming, Event};
+use super::away::asleep;
 use super::clock::{Countdown, clock_words};
 use super::view::{ConsentView, allow_words};
 use super::{Command, DialogResult};
+use gtk::ResponseType;
 use gtk::glib::{self, ControlFlow};
 use gtk::prelude::*;
-use gtk::{ResponseType, gdk};
 use ironcurtain_daemon::consent::{Answer, DenialReach};
 use layout::Layout;
+pub(super) use place::AllowPlace;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -39,16 +42,11 @@ const SOON: Duration = Duration::from_secs(10);
 /// The time after which it tells again of one that may be hidden.
 const AGAIN: Duration = Duration::from_secs(15);
 
+/// The sleep of the machine that is more than what its two clocks are apart.
+const SLEPT: Duration = Duration::from_millis(200);
+
 /// One open dialog.
 pub(super) struct Dialog(Rc<Inner>);
-
-/// The place of a dialog's Allow, which the next one's is not to have.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct AllowPlace {
-    mirrored: bool,
-    /// On the screen; none where places are not told.
-    on_screen: Option<gdk::Rectangle>,
-}
 
 /// Position and size of a window.
 type Place = ((i32, i32), (u32, u32));
@@ -76,6 +74,8 @@ struct Inner {
     warned: Cell<bool>,
     mirrored: Cell<bool>,
     last: Option<AllowPlace>,
+    /// The time that the machine had been asleep when something last happened.
+    asleep: Cell<Duration>,
     over: Cell<bool>,
 }
 
@@ -107,6 +107,7 @@ impl Dialog {
             warned: Cell::new(false),
             mirrored: Cell::new(false),
             last,
+            asleep: Cell::new(asleep()),
             over: Cell::new(false),
         });
         inner.mirror(last.is_some_and(|last| !last.mirrored));
@@ -158,7 +159,7 @@ impl Dialog {
     pub(super) fn close(self) -> AllowPlace {
         self.0.over.set(true);
         self.0.stop_timer();
-        let place = AllowPlace { mirrored: self.0.mirrored.get(), on_screen: self.0.allow_on_screen() };
+        let place = self.0.allow_place();
         self.0.layout.window.hide();
         // The window is destroyed by the default handler of the delete event this sends.
         self.0.layout.window.close();
@@ -235,6 +236,11 @@ impl Inner {
         }
         if let Event::InView(in_view) = event {
             self.seen.set(in_view);
+        }
+        let asleep = asleep();
+        if asleep > self.asleep.replace(asleep) + SLEPT {
+            // Whatever stood armed was armed before: this press may be the one that woke it.
+            self.arming.borrow_mut().on(Event::Changed, now);
         }
         let allowed = self.arming.borrow_mut().on(event, now);
         let meant = self.meant();
@@ -383,28 +389,5 @@ impl Inner {
         self.layout.outcome.set_text(&format!("\u{2192} {outcome}"));
         rows::announce(&self.layout.outcome, &outcome);
         self.layout.allow.set_words(&words);
-    }
-
-    /// Puts Allow at the other end of its row where it would lie on the last one's place.
-    fn keep_away(self: &Rc<Self>) {
-        let last = self.last.and_then(|last| last.on_screen);
-        if let (Some(last), Some(now)) = (last, self.allow_on_screen())
-            && last.intersect(&now).is_some()
-        {
-            self.mirror(!self.mirrored.get());
-        }
-    }
-
-    fn mirror(&self, mirrored: bool) {
-        self.mirrored.set(mirrored);
-        self.layout.mirror(mirrored);
-    }
-
-    fn allow_on_screen(&self) -> Option<gdk::Rectangle> {
-        let button = &self.layout.allow.button;
-        let (_, x, y) = self.layout.window.window()?.origin();
-        let (left, top) = button.translate_coordinates(&self.layout.window, 0, 0)?;
-        let size = button.allocation();
-        Some(gdk::Rectangle::new(x + left, y + top, size.width(), size.height()))
     }
 }

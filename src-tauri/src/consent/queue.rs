@@ -2,7 +2,7 @@
 //!
 //! - Runs on the main thread as one loop over commands; dialogs send commands back, so nothing is entered twice.
 //! - A question leaves the queue once: answered, withdrawn, or dropped, which denies.
-//! - While the screen is locked there is no dialog; a question waits, and in time its silence is a no.
+//! - While the screen is locked or the machine asleep there is no dialog; a question waits, and in time its silence is a no.
 
 use super::clock::Countdown;
 use super::dialog::{AllowPlace, Dialog};
@@ -32,7 +32,9 @@ pub(super) struct DialogQueue {
     /// The place where the last dialog had its Allow.
     last: Option<AllowPlace>,
     /// The screen is locked.
-    away: bool,
+    locked: bool,
+    /// The machine sleeps, or is about to.
+    asleep: bool,
 }
 
 struct QueuedQuestion {
@@ -55,7 +57,8 @@ impl DialogQueue {
             dialog: None,
             not_before: None,
             last: None,
-            away: false,
+            locked: false,
+            asleep: false,
         };
         while let Some(command) = commands.recv().await {
             queue.handle(command);
@@ -76,12 +79,13 @@ impl DialogQueue {
             }
             Command::Notices(detail) => self.notices.set_detail(detail),
             Command::Tell(notice) => self.notices.tell(&notice),
-            Command::Away(away) => {
-                self.away = away;
-                if let Some(dialog) = self.dialog.take_if(|_| away) {
-                    self.last = Some(dialog.close());
-                }
-                self.show();
+            Command::Locked(locked) => {
+                self.locked = locked;
+                self.hide_while_away();
+            }
+            Command::Asleep(asleep) => {
+                self.asleep = asleep;
+                self.hide_while_away();
             }
             Command::Raise => {
                 if let Some(dialog) = &self.dialog {
@@ -89,6 +93,18 @@ impl DialogQueue {
                 }
             }
         }
+    }
+
+    fn is_away(&self) -> bool {
+        self.locked || self.asleep
+    }
+
+    fn hide_while_away(&mut self) {
+        let away = self.is_away();
+        if let Some(dialog) = self.dialog.take_if(|_| away) {
+            self.last = Some(dialog.close());
+        }
+        self.show();
     }
 
     fn ask(&mut self, question: Box<Question>, sink: Box<dyn AnswerSink>) {
@@ -146,7 +162,7 @@ impl DialogQueue {
         self.last = Some(dialog.close());
         if together {
             let batch = self.batch();
-            let alone = self.of_first().filter(|entry| !entry.question.fits_a_batch).count();
+            let alone = self.of_first().saturating_sub(batch.len());
             let questions: Vec<&Question> = batch.iter().map(|entry| &*entry.question).collect();
             let longest = batch.iter().map(|entry| &entry.countdown).min_by_key(|countdown| countdown.ends());
             let view = ConsentView::together(&questions, alone, &self.home);
@@ -159,19 +175,23 @@ impl DialogQueue {
 
     /// The questions that can be answered together with the first, itself among them; none where it cannot.
     fn batch(&self) -> Vec<&QueuedQuestion> {
-        if self.queue.front().is_some_and(|first| first.question.fits_a_batch) {
-            self.of_first().filter(|entry| entry.question.fits_a_batch).collect()
-        } else {
-            Vec::new()
+        let mut batch: Vec<&QueuedQuestion> = Vec::new();
+        let first = self.queue.iter().take(1).filter(|first| first.question.fits_a_batch);
+        for entry in first.flat_map(|_| &self.queue) {
+            if entry.question.joins(batch.iter().map(|other| &*other.question)) {
+                batch.push(entry);
+            }
         }
+        batch
     }
 
-    /// The questions of the agent that put the first one.
-    fn of_first(&self) -> impl Iterator<Item = &QueuedQuestion> {
+    /// The number of questions of the agent that put the first one.
+    fn of_first(&self) -> usize {
         let first = self.queue.front();
-        self.queue
-            .iter()
-            .filter(move |entry| first.is_some_and(|first| entry.question.is_of_same_agent(&first.question)))
+        let is_its = |entry: &&QueuedQuestion| {
+            first.is_some_and(|first| entry.question.is_of_same_agent(&first.question))
+        };
+        self.queue.iter().filter(is_its).count()
     }
 
     /// Whoever works in the dialog will come to the others: all of them wait longer.
@@ -197,9 +217,9 @@ impl DialogQueue {
     fn show(&mut self) {
         let now = Instant::now();
         let wait = self.not_before.map_or(Duration::ZERO, |moment| moment.saturating_duration_since(now));
-        if self.dialog.is_none() && !self.away && !wait.is_zero() {
+        if self.dialog.is_none() && !self.is_away() && !wait.is_zero() {
             self.show_in(wait);
-        } else if self.dialog.is_none() && !self.away {
+        } else if self.dialog.is_none() && !self.is_away() {
             while self.queue.front().is_some_and(|first| first.countdown.is_over(now)) {
                 self.queue.pop_front();
             }

@@ -222,6 +222,21 @@ impl Question {
         let chain = &self.client.chain;
         self.session == other.session || !chain.is_empty() && *chain == other.client.chain
     }
+
+    /// Returns `true` if a yes to it can be given together with a yes to each of these. Of two that change the same file only
+    /// one: the lines that the other would change are told by the file as it is now.
+    #[must_use]
+    pub fn joins<'a>(&self, mut batch: impl Iterator<Item = &'a Self>) -> bool {
+        let changes_the_same =
+            |other: &Self| other.changed().any(|path| self.changed().any(|own| own == path));
+        self.fits_a_batch
+            && batch
+                .all(|other| other.fits_a_batch && self.is_of_same_agent(other) && !changes_the_same(other))
+    }
+
+    fn changed(&self) -> impl Iterator<Item = &Piece> {
+        self.consequences.iter().filter(|deed| deed.verb == Verb::Change).flat_map(|deed| &deed.object)
+    }
 }
 
 /// One thing that a call would do: "**push** main to `https://evil.example/x`".

@@ -87,7 +87,7 @@ fn headline(questions: &[&Question]) -> Vec<Span> {
 
 /// The word on those that are not among them.
 fn left_out(alone: usize) -> Option<String> {
-    let grave = "does more than read or change a file that is there";
+    let grave = "does more than read or change a file that is there, or changes one of these again";
     match alone {
         0 => None,
         1 => Some(format!("Not among these: 1 more, which {grave}. You are asked about it by itself.")),
@@ -151,8 +151,8 @@ mod tests {
         assert_eq!(first.tool, "filesystem server, change_file");
         assert_eq!(plain(&first.with[0].words), "with dryRun: false");
         assert_eq!(first.preview.as_ref().map(|preview| preview.text.as_str()), Some("-a\n+b\n"));
-        let alone = "Not among these: 2 more, of which each does more than read or change a file that is there. You are asked \
-            about each by itself.";
+        let alone = "Not among these: 2 more, of which each does more than read or change a file that is there, or \
+            changes one of these again. You are asked about each by itself.";
         assert_eq!(
             (view.also, view.choices, view.band),
             (vec![TAKE_OUT.to_owned(), alone.to_owned()], vec![], None)

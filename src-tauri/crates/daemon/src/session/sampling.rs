@@ -79,8 +79,11 @@ impl Session {
     async fn may_sample(&self, params: Option<&str>) -> Result<(), SamplingError> {
         let params: Map<String, Value> = serde_json::from_str(params.ok_or(SamplingError::NoParams)?)?;
         let (by, reason) = match self.config.sampling {
-            Sampling::Allow => (DecidedBy::PassedOn, "`sampling` is `allow` in the entry of the server"),
-            Sampling::Ask => {
+            // What is paused is refused where it would be asked about.
+            Sampling::Allow if !self.is_paused() => {
+                (DecidedBy::PassedOn, "`sampling` is `allow` in the entry of the server")
+            }
+            Sampling::Allow | Sampling::Ask => {
                 self.ask_about(&params).await?;
                 (DecidedBy::Answer, "the user allowed it")
             }

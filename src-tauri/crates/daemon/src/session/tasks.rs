@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 /// The tasks of a session for which something is open.
 #[derive(Debug, Default)]
-pub(super) struct Tasks(Mutex<HashMap<String, Arc<Notify>>>);
+pub(super) struct Tasks(Mutex<HashMap<String, Vec<Arc<Notify>>>>);
 
 /// A request about a task.
 #[derive(Debug)]
@@ -69,20 +69,30 @@ impl TaskRequest {
 impl Tasks {
     /// Takes the answer to a request about a task.
     pub(super) fn hear(&self, request: &TaskRequest, answered: &ServerAnswer) {
-        if request.is_over(answered)
-            && let Some(over) = self.table().remove(&request.task)
-        {
-            over.notify_one();
+        if request.is_over(answered) {
+            let over = self.table().remove(&request.task).unwrap_or_default();
+            over.iter().for_each(|over| over.notify_one());
         }
     }
 
-    /// Listens for the end of a task from now on.
+    /// Listens for the end of a task from now on. A server may give two calls the same one: then it is the end of both.
     pub(super) fn begin(&self, name: String) -> OpenTask {
-        let over = self.table().entry(name.clone()).or_default().clone();
+        let over = Arc::new(Notify::new());
+        self.table().entry(name.clone()).or_default().push(Arc::clone(&over));
         OpenTask { name, over }
     }
 
-    fn table(&self) -> MutexGuard<'_, HashMap<String, Arc<Notify>>> {
+    fn forget(&self, task: &OpenTask) {
+        let mut table = self.table();
+        if let Some(of_name) = table.get_mut(&task.name) {
+            of_name.retain(|over| !Arc::ptr_eq(over, &task.over));
+            if of_name.is_empty() {
+                table.remove(&task.name);
+            }
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<String, Vec<Arc<Notify>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -120,7 +130,7 @@ impl Session {
             () = taken_back => Some("it was taken back, or the time for it is over"),
             () = tokio::time::sleep(LONGEST) => Some("the time for it is over"),
         };
-        self.tasks.table().remove(&task.name);
+        self.tasks.forget(&task);
         why
     }
 }
@@ -159,6 +169,17 @@ mod tests {
         );
         assert!(request("tasks/result").unwrap().is_over(&result(r#"{"content":[]}"#)));
         assert!(request("tasks/list").is_none() && request("tools/call").is_none());
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_task_is_the_end_for_every_call_that_was_given_its_name() {
+        let tasks = Tasks::default();
+        let (one, other, gone) = (tasks.begin("t".into()), tasks.begin("t".into()), tasks.begin("t".into()));
+        tasks.forget(&gone);
+        tasks.hear(&request("tasks/result").unwrap(), &result("{}"));
+        one.over.notified().await;
+        other.over.notified().await;
+        assert!(tasks.table().is_empty());
     }
 
     #[tokio::test]

@@ -17,11 +17,13 @@ pub(super) struct Batch(Vec<Question>);
 impl Batch {
     /// The calls that wait together with this one; nothing where it is alone.
     pub(super) fn around(question: &Question, inbox: &Inbox) -> Option<Self> {
-        if !question.fits_a_batch {
-            return None;
+        let mut batch = vec![question.clone()];
+        for other in inbox.waiting(|other| other.joins(std::iter::once(question))) {
+            if other.joins(batch.iter()) {
+                batch.push(other);
+            }
         }
-        let others = inbox.waiting(|other| other.fits_a_batch && other.is_of_same_agent(question));
-        (!others.is_empty()).then(|| Self(std::iter::once(question.clone()).chain(others).collect()))
+        (batch.len() > 1).then_some(Self(batch))
     }
 
     /// The line that tells of it.

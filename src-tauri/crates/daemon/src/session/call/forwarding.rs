@@ -59,7 +59,7 @@ impl Together {
             let Ready { call, permit, params, connection } = *ready;
             let sent = first.clone().map_err(CallRefusal::from).and_then(|first| {
                 let then = pass_on(session, &call, first + nth);
-                send(session, &call, &permit, &connection, (first + nth, params), then)
+                send(session, &call, (&permit, false), &connection, (first + nth, params), then)
             });
             match sent {
                 Ok(()) => session.services.metrics.forwarded(call.began.elapsed()),
@@ -79,7 +79,7 @@ pub(super) async fn forward_alone(
     let (entry, params) = decision(session, call, authorization)?;
     let decision = session.services.audit.record_all(vec![entry]).await?;
     let then = pass_on(session, call, decision);
-    send(session, call, &authorization.permit, connection, (decision, params), then)
+    send(session, call, granted(authorization), connection, (decision, params), then)
 }
 
 /// Forwards a call; the answer goes to `then`, with the entry of the decision.
@@ -93,7 +93,7 @@ pub(super) async fn forward(
     let (entry, params) = decision(session, call, authorization)?;
     let decision = session.services.audit.record_all(vec![entry]).await?;
     let then = move |answer, held| then(decision, answer, held);
-    send(session, call, &authorization.permit, connection, (decision, params), then)
+    send(session, call, granted(authorization), connection, (decision, params), then)
 }
 
 /// The entry of the decision, and the parameters that are sent.
@@ -126,11 +126,16 @@ fn pass_on(
     }
 }
 
+/// The permit, and `true` where it rests on the person's word for this call.
+fn granted(authorization: &Authorization) -> (&Permit, bool) {
+    (&authorization.permit, !authorization.approved.is_empty())
+}
+
 /// Sends a call whose decision is on record.
 fn send(
     session: &Session,
     call: &Call,
-    permit: &Permit,
+    (permit, is_answered): (&Permit, bool),
     connection: &ServerConnection,
     (decision, params): (u64, Box<RawValue>),
     then: impl FnOnce(ServerAnswer, MemoryShare) + Send + 'static,
@@ -139,6 +144,10 @@ fn send(
     if session.is_paused() {
         session.not_forwarded(decision, "the agent was paused by then");
         return Err(NotApproved::Stopped(Stop::Paused).into());
+    }
+    if is_answered && session.services.broker.stops().now().lockdown {
+        session.not_forwarded(decision, "lockdown had begun by then");
+        return Err(NotApproved::Stopped(Stop::Lockdown).into());
     }
     if !session.services.grants.hold(permit.grants()) {
         session.not_forwarded(decision, "what was granted had ended by then");

@@ -1,7 +1,7 @@
 //! Several calls of one agent, answered together.
 
 use super::super::super::tests::question;
-use super::super::super::{Answer, Consent, Question, Withdrawn};
+use super::super::super::{Answer, Consent, Question, Verb, Withdrawn};
 use super::super::{NO, PROMPT};
 use super::person::Person;
 use super::{ONCE, ended, of_file, said};
@@ -116,4 +116,20 @@ fn a_question_alone_has_no_word_of_others() {
     assert!(!person.sees(PROMPT).contains("Type b"));
     person.types("\n");
     assert_eq!(said(answer), NO);
+}
+
+#[test]
+fn of_two_calls_that_change_the_same_file_one_is_asked_about_by_itself() {
+    let change = |id: &str, path: &str| {
+        let mut question = of_file(id, path, id);
+        question.consequences[0].verb = Verb::Change;
+        question
+    };
+    let (one, again, other) = (change("one", "/p/a"), change("again", "/p/a"), change("other", "/p/b"));
+    let read = of_file("read", "/p/a", "read");
+    let joins = |question: &Question, batch: &[&Question]| question.joins(batch.iter().copied());
+    assert!(!joins(&again, &[&one]) && !joins(&again, &[&other, &one]));
+    assert!(joins(&other, &[&one]) && joins(&read, &[&one, &other]) && joins(&one, &[&read]));
+    assert!(!joins(&Question { session: "another".into(), ..read.clone() }, &[&one]));
+    assert!(!joins(&read, &[&Question { fits_a_batch: false, ..one.clone() }]));
 }
