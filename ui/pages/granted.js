@@ -104,7 +104,7 @@ function many(all, shown) {
  * @param {Grant[]} grants
  */
 function takeMany(key, which, grants) {
-  const all = which === "everything" ? "everything" : `${grants.length} ${which}`;
+  const all = which === "everything" || grants.length === 0 ? which : `${grants.length} ${which}`;
   return actButton({
     key,
     ready: `Take back ${all}`,

@@ -55,7 +55,7 @@ export const rules = {
  * @param {import("../types.js").Snapshot} snapshot
  */
 const page = (all, snapshot) => html`
-  ${all.findings.length > 0 ? html`<div class="card asks-card"><b>${count(all.findings.length, "thing")} to look at</b><ul>${all.findings.map((one) => html`<li>${one}</li>`)}</ul></div>` : nothing}
+  ${all.findings.length > 0 ? html`<div class="card asks-card"><b>${count(all.findings.length, "thing")} to look at</b><ul>${all.findings.map((one) => html`<li>${one.split("`").map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}</li>`)}</ul></div>` : nothing}
   ${tryForm(all, snapshot)}
   <h2>In order</h2>
   ${inOrder(all)}
