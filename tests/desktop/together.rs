@@ -121,6 +121,20 @@ fn nothing_ticked_allows_nothing_and_escape_denies_all_that_is_shown_and_no_more
 }
 
 #[test]
+fn with_text_twice_as_large_on_a_small_screen_every_way_to_answer_is_on_the_screen() {
+    let screen = Screen::small_with_large_text();
+    let stand = together(&screen);
+    let names = ["Allow these 3 once", "Deny all 3", "One by one"];
+    for name in names {
+        let [x, y, width, height] = screen.control(TOGETHER, "push button", name).place;
+        assert!(x >= 0 && y >= 0 && x + width <= 1024 && y + height <= 768, "{name}");
+    }
+    screen.picture("dialog-together-large");
+    screen.key("Escape");
+    assert_eq!([stand.event(), stand.event(), stand.event()], ["q3 deny", "q1 deny", "q2 deny"]);
+}
+
+#[test]
 fn one_by_one_leads_back_and_nothing_is_offered_together_with_what_does_more() {
     let screen = Screen::start();
     let mut stand = together(&screen);
