@@ -13,7 +13,7 @@ const LAUNCHERS: [&str; 9] =
     ["sh", "bash", "dash", "zsh", "fish", "env", "busybox", "ironcurtain-shim", "sudo"];
 
 /// The key of a client whose executable the kernel does not show.
-const UNKNOWN: &str = "unknown";
+pub(crate) const UNKNOWN: &str = "unknown";
 
 /// The name of such a client. The one that it gives its process is its own word, and stands in the chain alone.
 const HIDDEN: &str = "A program that hides what it is";

@@ -12,7 +12,7 @@ pub(crate) use tool::may_last;
 pub(super) use tool::tool_offer;
 
 use super::grantable::{Grantable, RequestedAccess, folders, merged};
-use super::{Consequence, Lifetime, Offer, Piece, Reach, visible};
+use super::{Consequence, Lifetime, Offer, Piece, Principal, Reach, visible};
 use crate::grants::{GrantLimits, GrantSubject, Granted, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, AccessSet};
@@ -64,10 +64,18 @@ pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: Gran
     offers
 }
 
-/// The offers for a server that is new: nothing that it does was seen yet, so nothing of it is for always.
-pub(super) fn not_for_always(offers: &mut [Offer]) {
+/// Takes the lifetimes from offers that this client and this server are not to have. Nothing that a new server does was seen yet,
+/// so nothing of it is for always. A client that the kernel does not show is no other than any that hides: nothing of it
+/// outlives its session.
+pub(super) fn limit(offers: &mut [Offer], principal: &Principal) {
+    let hides = principal.client.view.exe.is_none();
+    let may_be = |lifetime: &Lifetime| match lifetime {
+        Lifetime::Once | Lifetime::Session => true,
+        Lifetime::QuarterHour | Lifetime::Hour => !hides,
+        Lifetime::Always => !hides && !principal.is_new,
+    };
     for offer in offers {
-        offer.lifetimes.retain(|lifetime| *lifetime != Lifetime::Always);
+        offer.lifetimes.retain(may_be);
     }
 }
 

@@ -1,6 +1,7 @@
 //! A standing permission: who may use it, and what it opens.
 
 use super::Lifetime;
+use crate::identity;
 use crate::mounts::Need;
 use ironcurtain_audit::Entry;
 use ironcurtain_egress::{Host, HostPort};
@@ -153,9 +154,33 @@ pub struct GrantSubject {
 }
 
 impl GrantSubject {
-    /// Returns `true` if a session of `client` with `server` may use a grant of this subject.
+    /// Returns `true` if a session of `client` with `server` may use a grant of this subject. A client that the kernel does not
+    /// show has grants of its session alone: the next one that hides may be another.
     #[must_use]
     pub fn covers(&self, client: &str, server: &str, session: &str) -> bool {
-        self.client == client && self.server == server && self.session.as_deref().is_none_or(|s| s == session)
+        let is_in_time = match &self.session {
+            Some(own) => own == session,
+            None => client != identity::UNKNOWN,
+        };
+        self.client == client && self.server == server && is_in_time
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_hides_has_grants_of_its_session_alone() {
+        let of = |client: &str, session: Option<&str>| GrantSubject {
+            client: client.to_owned(),
+            client_name: client.to_owned(),
+            server: "notes".to_owned(),
+            session: session.map(str::to_owned),
+        };
+        let covers = |subject: GrantSubject| subject.covers(&subject.client, "notes", "s");
+        assert!(covers(of("/opt/claude", None)) && covers(of("/opt/claude", Some("s"))));
+        assert!(covers(of(identity::UNKNOWN, Some("s"))));
+        assert!(!covers(of(identity::UNKNOWN, None)) && !covers(of(identity::UNKNOWN, Some("t"))));
     }
 }

@@ -1,8 +1,12 @@
 //! The offers of calls that want this and that.
 
 use super::*;
+use crate::consent::tests::question;
+use crate::identity::Client;
 use crate::mounts::Need;
 use ironcurtain_policy::GrantKind;
+use ironcurtain_protocol::ClientView;
+use std::sync::Arc;
 
 fn path(text: &str) -> CanonicalPath {
     CanonicalPath::assume_canonical(text).unwrap()
@@ -21,6 +25,32 @@ fn offered_in(requested: &[RequestedAccess], project: Option<&str>, only_once: b
     let project = project.map(path);
     let grantable = Grantable { requested: requested.to_vec(), project, ..Grantable::default() };
     offers("claude", &grantable, only_once, GrantLimits { home: &path("/home/u"), protected: &protected })
+}
+
+#[test]
+fn nothing_of_a_new_server_is_for_always_and_nothing_of_a_hidden_client_outlives_its_session() {
+    let lifetimes = |exe: Option<&str>, is_new: bool| {
+        let view = ClientView { exe: exe.map(str::to_owned), ..question("q").client };
+        let principal = Principal {
+            session: "s".into(),
+            client: Client { key: "k".into(), view },
+            says_it_is: Arc::default(),
+            server: "notes".into(),
+            server_command: "notes".into(),
+            sandboxed: true,
+            remote: false,
+            is_new,
+        };
+        let file = requested(Access::Read, "/home/u/app/a", PathKind::File { bytes: 3 });
+        let mut all = offered(&[file], false);
+        limit(&mut all, &principal);
+        all.into_iter().map(|offer| offer.lifetimes).collect::<Vec<_>>()
+    };
+    let all = [vec![Lifetime::Once], STANDING.to_vec()].concat();
+    assert_eq!(lifetimes(Some("/opt/claude"), false), [all.clone(), STANDING.to_vec()]);
+    assert_eq!(lifetimes(Some("/opt/claude"), true), [all[..4].to_vec(), STANDING[..3].to_vec()]);
+    let session = [vec![Lifetime::Once, Lifetime::Session], vec![Lifetime::Session]];
+    assert_eq!([lifetimes(None, false), lifetimes(None, true)], [session.to_vec(), session.to_vec()]);
 }
 
 #[test]

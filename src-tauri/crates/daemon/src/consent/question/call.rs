@@ -9,7 +9,7 @@ use super::host_offer;
 use crate::consent::comparison::FileComparison;
 use crate::consent::consequence::{CallEffects, ConsequenceLines, consequences};
 use crate::consent::grantable::Grantable;
-use crate::consent::offers::{THIS_CALL, call_sentence, not_for_always, offers, opened_beside, tool_offer};
+use crate::consent::offers::{THIS_CALL, call_sentence, limit, offers, opened_beside, tool_offer};
 use crate::consent::preview::{Previewed, preview};
 use crate::consent::principal::{Principal, shown_client};
 use crate::consent::{DenialScope, Question, Verb, beyond, visible};
@@ -65,9 +65,7 @@ impl CallQuestion<'_> {
         let mut offers = offers(&client.name, self.grantable, only_once, self.limits);
         offers.extend(host_offer(&client.name, &server, hosts));
         offers.extend(tool.as_ref().map(|tool| tool_offer(&client.name, &server, tool)));
-        if self.principal.is_new {
-            not_for_always(&mut offers);
-        }
+        limit(&mut offers, self.principal);
         let arguments = self.escalation.call.transport_arguments();
         // What is written elsewhere than to a file is told as any other argument is.
         let writes = self.escalation.call.values(Role::WritePath).next().is_some();

@@ -1,6 +1,6 @@
 //! Hosts: the question about one that a server wants to reach by itself, and the offer of those that a call names. Pure.
 
-use crate::consent::offers::{STANDING, joined, not_for_always};
+use crate::consent::offers::{STANDING, joined, limit};
 use crate::consent::principal::{Principal, shown_client};
 use crate::consent::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb, visible};
 use ironcurtain_egress::HostPort;
@@ -34,9 +34,7 @@ impl HostQuestion<'_> {
         for offer in &mut offers {
             offer.lifetimes.insert(0, Lifetime::Once);
         }
-        if self.principal.is_new {
-            not_for_always(&mut offers);
-        }
+        limit(&mut offers, self.principal);
         Question {
             id: self.id,
             session: self.principal.session.clone(),
@@ -128,13 +126,8 @@ mod tests {
                 reach: Reach::Host,
                 label: "this host and port".into(),
                 sentence: "claude may reach xn--bcher-kva.example:443 through the server fetch".into(),
-                lifetimes: vec![
-                    Lifetime::Once,
-                    Lifetime::Session,
-                    Lifetime::QuarterHour,
-                    Lifetime::Hour,
-                    Lifetime::Always,
-                ],
+                // Nothing shows which program its client is.
+                lifetimes: vec![Lifetime::Once, Lifetime::Session],
             }],
             ..question("q")
         };

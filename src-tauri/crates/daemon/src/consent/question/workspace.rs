@@ -1,6 +1,6 @@
 //! A folder that an agent works in, proposed to the person at the beginning of its session. Pure.
 
-use crate::consent::offers::{not_for_always, tilde};
+use crate::consent::offers::{limit, tilde};
 use crate::consent::principal::{Principal, shown_client};
 use crate::consent::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb, visible};
 use ironcurtain_paths::CanonicalPath;
@@ -72,9 +72,7 @@ impl WorkspaceQuestion<'_> {
         let only_said = "Only the agent itself says so: say no unless you have opened this folder in it.";
         let remembered = "A no is remembered, and listed with the grants; you can take it back there.";
         let mut offers: Vec<Offer> = offered.map(offer).collect();
-        if self.principal.is_new {
-            not_for_always(&mut offers);
-        }
+        limit(&mut offers, self.principal);
         Question {
             id: self.id,
             session: self.principal.session.clone(),
