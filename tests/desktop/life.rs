@@ -105,7 +105,7 @@ fn on_wayland_the_window_opens_and_a_question_is_answered() {
 /// A login manager, and the way to tell it what happens.
 fn login_manager(screen: &mut Screen, state: &[&str]) -> impl FnMut(&str) + use<> {
     let script = helper_path("login_manager.py");
-    let arguments = [&["-u", script.to_str().expect("a plain path")], state].concat();
+    let arguments = [&["-u", script.to_str().expect("a plain path")][..], state].concat();
     let (mut orders, mut told) = screen.spoken_to("/usr/bin/python3", &arguments);
     told.read_line(&mut String::new()).expect("its first word");
     move |word| {

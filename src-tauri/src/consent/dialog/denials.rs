@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Called whenever another one is chosen.
-type Changed = Rc<RefCell<Option<Box<dyn Fn()>>>>;
+pub(super) type Changed = Rc<RefCell<Option<Box<dyn Fn()>>>>;
 
 pub(super) struct Denials {
     list: gtk::Box,

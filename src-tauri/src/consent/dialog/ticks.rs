@@ -2,11 +2,11 @@
 //!
 //! - INVARIANT: no row ever moves: one whose call is over stays where it is, without its tick, and nothing is added.
 
+use super::denials::Changed;
 use super::rows;
 use crate::consent::view::{CallView, plain};
 use gtk::prelude::*;
 use gtk::{Align, Orientation};
-use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Height of what a call would change, before it scrolls by itself.
@@ -15,7 +15,7 @@ const BLOCK_HEIGHT: i32 = 120;
 pub(super) struct Ticks {
     list: gtk::Box,
     calls: Vec<Tick>,
-    changed: Rc<RefCell<Option<Box<dyn Fn()>>>>,
+    changed: Changed,
 }
 
 struct Tick {
@@ -28,7 +28,7 @@ impl Ticks {
     pub(super) fn build(calls: &[CallView]) -> Self {
         let list = gtk::Box::new(Orientation::Vertical, 10);
         rows::describe(&list, "The calls", "");
-        let changed: Rc<RefCell<Option<Box<dyn Fn()>>>> = Rc::default();
+        let changed = Changed::default();
         let calls = calls.iter().map(|call| {
             let (row, tick) = row(call);
             list.pack_start(&row, false, false, 0);
