@@ -273,6 +273,27 @@ fn with_text_twice_as_large_on_a_small_screen_every_control_stays_on_the_screen(
 }
 
 #[test]
+fn what_large_text_pushes_out_of_view_is_not_read_because_the_window_was_larger_before_it_was_shown() {
+    let screen = Screen::small_with_large_text();
+    let stand = focused(&screen, "push");
+    let why =
+        screen.control(DIALOG, "label", "Reaching the network needs your word. (rule ask-before-connecting)");
+    let below = screen.control(DIALOG, "radio button", "this call");
+    assert!(why.place[1] + why.place[3] > below.place[1], "it is below what can be seen: {why:?}");
+    let says = |unread: bool| {
+        until("what Allow waits for", || {
+            let allow = screen.control(DIALOG, "push button", "Allow once");
+            ((allow.description == UNREAD) == unread).then_some(())
+        });
+    };
+    says(true);
+    screen.key("Next");
+    says(false);
+    screen.key("Escape");
+    assert_eq!(stand.event(), "q1 deny");
+}
+
+#[test]
 fn forty_paths_leave_the_buttons_on_the_screen() {
     let screen = Screen::start();
     let stand = focused(&screen, "many");

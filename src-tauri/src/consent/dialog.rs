@@ -24,7 +24,7 @@ use gtk::ResponseType;
 use gtk::glib::{self, ControlFlow};
 use gtk::prelude::*;
 use ironcurtain_daemon::consent::{Answer, DenialReach};
-use layout::Layout;
+use layout::{Extent, Layout};
 pub(super) use place::AllowPlace;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -68,8 +68,8 @@ struct Inner {
     pointer_on: Cell<bool>,
     pressed: Cell<Option<Instant>>,
     seen: Cell<bool>,
-    /// The height of what has to be read, once all of it was in view.
-    read: Cell<Option<f64>>,
+    /// The extent of what was read, once all of it was in view.
+    read: Cell<Option<Extent>>,
     /// Screen readers were told that the time is nearly over.
     warned: Cell<bool>,
     mirrored: Cell<bool>,
@@ -242,6 +242,7 @@ impl Inner {
             // Whatever stood armed was armed before: this press may be the one that woke it.
             self.arming.borrow_mut().on(Event::Changed, now);
         }
+        self.look_if_read(now);
         let allowed = self.arming.borrow_mut().on(event, now);
         let meant = self.meant();
         if allowed && !meant.is_empty() {
@@ -287,11 +288,7 @@ impl Inner {
             return;
         }
         self.tell(now);
-        if let Some((height, is_in_view)) = self.layout.end_of_reading() {
-            let read = if is_in_view { Some(height) } else { self.read.get().filter(|read| height <= *read) };
-            self.read.set(read);
-            self.arming.borrow_mut().on(Event::Read(read.is_some()), now);
-        }
+        self.look_if_read(now);
         let slow = self.needs_holding();
         self.arming.borrow_mut().on(Event::Slow(slow), now);
         let left = self.countdown.borrow().left(now);
@@ -304,6 +301,16 @@ impl Inner {
         // Just after the second is over: the words change then.
         let second = Duration::from_millis(u64::from(left.subsec_millis()) + 5);
         self.come_again(now + soon.unwrap_or(TICK).min(second));
+    }
+
+    /// What was in view counts as read until there is more of it, or less room: before it is shown, a window has all that it likes.
+    fn look_if_read(&self, now: Instant) {
+        if let Some((extent, is_in_view)) = self.layout.end_of_reading() {
+            let still = |read: &Extent| extent.height <= read.height && extent.room >= read.room;
+            let read = if is_in_view { Some(extent) } else { self.read.get().filter(still) };
+            self.read.set(read);
+            self.arming.borrow_mut().on(Event::Read(read.is_some()), now);
+        }
     }
 
     /// Has a notification tell of a dialog that nobody turned to.

@@ -58,6 +58,13 @@ pub(super) struct Layout {
     rest: Vec<gtk::Widget>,
 }
 
+/// The height of what has to be read, and of the room that it is seen in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    pub(super) height: f64,
+    pub(super) room: f64,
+}
+
 impl Layout {
     pub(super) fn build(view: &ConsentView) -> Self {
         let window = window(&view.sentence());
@@ -159,13 +166,14 @@ impl Layout {
         self.together.set_label(&words);
     }
 
-    /// The height of what has to be read, and `true` if its end is in view; nothing before it is laid out.
-    pub(super) fn end_of_reading(&self) -> Option<(f64, bool)> {
+    /// The extent of what has to be read, and `true` if its end is in view; nothing before it is laid out.
+    pub(super) fn end_of_reading(&self) -> Option<(Extent, bool)> {
         let at = self.upper.vadjustment();
         let body = self.upper.child()?.downcast::<gtk::Viewport>().ok()?.child()?;
         let (_, end) = self.facts.translate_coordinates(&body, 0, self.facts.allocated_height())?;
-        let end = f64::from(end);
-        (at.page_size() > 1.0 && end > 1.0).then(|| (end, at.value() + at.page_size() >= end - 1.0))
+        let extent = Extent { height: f64::from(end), room: at.page_size() };
+        let is_in_view = at.value() + extent.room >= extent.height - 1.0;
+        (extent.room > 1.0 && extent.height > 1.0).then_some((extent, is_in_view))
     }
 
     /// Leaves the part that scrolls the height that the others do not need. They are on the screen whatever happens.
