@@ -8,6 +8,11 @@ use std::path::Path;
 
 /// Longest name of a program, server or tool that is put into a sentence.
 const NAME_CHARS: usize = 48;
+/// Longest line of a block before it goes on in the next one: the toolkit lays a line out as one piece, and everything waits for
+/// it.
+const LINE_CHARS: usize = 2_000;
+/// The beginning of a line that goes on.
+const GOES_ON: &str = "\u{21aa} ";
 const LEFT_TO_RIGHT: &str = "\u{200e}";
 const ISOLATE: &str = "\u{2068}";
 const END_OF_ISOLATE: &str = "\u{2069}";
@@ -80,10 +85,29 @@ pub(crate) fn block(text: &str, limit: usize) -> String {
     let shown = visible::lines(text);
     let total = shown.chars().count();
     if total <= limit {
-        return shown;
+        return broken(&shown);
     }
     let head: String = shown.chars().take(limit).collect();
+    let head = broken(&head);
     format!("{head}\n\u{2026} {} more characters are not shown here", total.saturating_sub(limit))
+}
+
+/// The same text in lines that are not too long.
+fn broken(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut length = 0;
+    for c in text.chars() {
+        if c == '\n' {
+            length = 0;
+        } else if length == LINE_CHARS {
+            out.extend(["\n", GOES_ON]);
+            length = GOES_ON.chars().count() + 1;
+        } else {
+            length += 1;
+        }
+        out.push(c);
+    }
+    out
 }
 
 /// At most `limit` characters, with an ellipsis in place of the rest.
@@ -139,6 +163,16 @@ fn home_relative(path: &str, home: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_line_goes_on_in_the_next_one_and_nothing_of_it_is_lost() {
+        let long = format!("short\n{}\nlast", "W".repeat(4_500));
+        let shown = block(&long, 10_000);
+        assert_eq!(shown.replace("\n\u{21aa} ", ""), long);
+        let lengths: Vec<usize> = shown.lines().map(|line| line.chars().count()).collect();
+        assert_eq!(lengths, [5, 2_000, 2_000, 504, 4]);
+        assert_eq!(block(&shown, 10_000), shown);
+    }
 
     #[test]
     fn foreign_text_becomes_visible_and_short() {
