@@ -32,6 +32,7 @@ impl Countdown {
     }
 
     /// The moment at which it is over.
+    #[cfg(target_os = "linux")]
     pub(crate) fn ends(&self) -> Instant {
         self.ends
     }

@@ -196,7 +196,7 @@ impl Page {
                 return (self.end(DialogResult::Answered(no)), false);
             }
             Did::Changed => Event::Changed,
-            Did::Read => Event::Read,
+            Did::Read => Event::Read(true),
             Did::Pointer { on } => Event::Pointer(on),
             Did::Keyed { on } => Event::Keyed(on),
             Did::Press => Event::Press,

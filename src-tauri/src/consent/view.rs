@@ -5,6 +5,10 @@
 
 mod details;
 mod facts;
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "several calls are answered together in the native dialog alone")
+)]
 mod together;
 
 pub(crate) use together::CallView;
@@ -58,6 +62,7 @@ pub(crate) struct ConsentView {
     /// The choices that can be allowed, the narrowest first.
     pub(crate) choices: Vec<Choice>,
     /// The calls of a batch; none where it is one question.
+    #[serde(skip)]
     pub(crate) calls: Vec<CallView>,
     /// The calls that a no for the rest of the session is for.
     pub(crate) denial: String,
