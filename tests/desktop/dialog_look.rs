@@ -276,19 +276,12 @@ fn with_text_twice_as_large_on_a_small_screen_every_control_stays_on_the_screen(
 fn what_large_text_pushes_out_of_view_is_not_read_because_the_window_was_larger_before_it_was_shown() {
     let screen = Screen::small_with_large_text();
     let stand = focused(&screen, "push");
-    let why =
-        screen.control(DIALOG, "label", "Reaching the network needs your word. (rule ask-before-connecting)");
-    let below = screen.control(DIALOG, "radio button", "this call");
-    assert!(why.place[1] + why.place[3] > below.place[1], "it is below what can be seen: {why:?}");
-    let says = |unread: bool| {
-        until("what Allow waits for", || {
-            let allow = screen.control(DIALOG, "push button", "Allow once");
-            ((allow.description == UNREAD) == unread).then_some(())
-        });
-    };
-    says(true);
-    screen.key("Next");
-    says(false);
+    let waits_for = || screen.control(DIALOG, "push button", "Allow once").description;
+    until("the word to scroll", || (waits_for() == UNREAD).then_some(()));
+    until("all of it in view", || {
+        screen.key("Next");
+        (waits_for() != UNREAD).then_some(())
+    });
     screen.key("Escape");
     assert_eq!(stand.event(), "q1 deny");
 }
