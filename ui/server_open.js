@@ -25,7 +25,7 @@ export function openings(server, reload) {
   const note = told.get(server.name);
   return parts.row(html`
     <h3>Open to it for good</h3>
-    ${server.openings.length === 0 ? html`<p class="small quiet">Nothing. It has what you grant, and what its session keeps.</p>` : html`
+    ${server.openings.length === 0 ? html`<p class="small quiet">Nothing beyond what stands above.</p>` : html`
       <ul class="opened">${repeat(server.openings, (one) => `${one.opening.kind} ${one.opening.what}`, (one) => opened(server, one, reload))}</ul>`}
     ${note ? html`<p class="small good" role="status">${note}</p>` : nothing}
     ${planned?.server === server.name ? panel(server, planned, reload) : form(server)}`);

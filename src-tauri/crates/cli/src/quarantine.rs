@@ -61,10 +61,10 @@ pub fn perform(action: Option<QuarantineAction>, screen: Screen) -> anyhow::Resu
 }
 
 fn listed(connection: &mut Connection) -> anyhow::Result<Vec<SessionRecordView>> {
-    match connection.ask(Request::Quarantine)? {
-        Reply::Quarantine(sessions) => Ok(sessions),
-        _ => bail!("IronCurtain said something else than was asked for"),
-    }
+    let Reply::Quarantine(sessions) = connection.ask(Request::Quarantine)? else {
+        bail!("IronCurtain said something else than was asked for")
+    };
+    Ok(sessions)
 }
 
 fn decide(

@@ -139,11 +139,13 @@ impl Autostart {
         found
     }
 
-    /// The sessions of which files are in quarantine, with just those files; the newest first.
+    /// The sessions of which files are in quarantine, with just those files; the newest first. Of several of one path it is the
+    /// newest, which is the one that a decision is about.
     pub(crate) async fn in_quarantine(&self) -> Vec<SessionRecordView> {
         let mut found = self.records(|_, count| count.in_quarantine > 0).await;
         for one in &mut found {
             one.files.retain(|file| file.moved_to.is_some());
+            view::keep_newest(&mut one.files);
         }
         found.retain(|one| !one.files.is_empty());
         found.truncate(MOST_SESSIONS);

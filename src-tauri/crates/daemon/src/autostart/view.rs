@@ -5,6 +5,7 @@ use crate::consent::visible;
 use ironcurtain_audit::FileDecision;
 use ironcurtain_protocol::{LeftFileView, LeftState, SessionRecordView};
 use ironcurtain_sandbox::autostart::{ChangeKind, Finding};
+use std::collections::BTreeSet;
 
 /// The longest difference that is shown, in characters.
 const LONGEST_DIFF: usize = 4096;
@@ -27,6 +28,14 @@ pub(super) fn session(id: &str, record: SessionRecord, looking: bool) -> Session
         files,
         unfinished: unfinished.chain(more).collect(),
     }
+}
+
+/// Keeps the last of each path.
+pub(super) fn keep_newest(files: &mut Vec<LeftFileView>) {
+    let mut seen = BTreeSet::new();
+    files.reverse();
+    files.retain(|file| seen.insert(file.path.clone()));
+    files.reverse();
 }
 
 /// One file; none where it is gone and nobody said anything to it.
@@ -79,5 +88,28 @@ fn state(decided: &FileDecision) -> LeftState {
         FileDecision::Returned => LeftState::Returned,
         FileDecision::Exchanged { .. } => LeftState::Exchanged,
         FileDecision::Deleted => LeftState::Deleted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_files_of_one_path_the_last_is_kept_in_its_place() {
+        let named = |path: &str, time_ms: u64| {
+            let finding = Finding::Left {
+                path: path.to_owned(),
+                when: "later".to_owned(),
+                change: ChangeKind::New,
+                diff: None,
+            };
+            let decided = Some(FileDecision::Kept);
+            file(&LeftFile { finding, decided, time_ms }).unwrap()
+        };
+        let mut files = vec![named("/a", 1), named("/b", 2), named("/a", 3), named("/c", 4)];
+        keep_newest(&mut files);
+        let left: Vec<_> = files.iter().map(|file| (file.path.as_str(), file.time_ms)).collect();
+        assert_eq!(left, [("/b", 2), ("/a", 3), ("/c", 4)]);
     }
 }
