@@ -36,11 +36,14 @@ fn a_host_is_opened_and_closed_and_the_server_taken_out_and_put_back_with_all_el
     window::says(&screen, "It ends for 1 session, so that this holds at once.");
     screen.press(WINDOW, "push button", "Close");
     until("the host to be closed", || (hosts() == Some(json!([]))).then_some(()));
-    window::says(&screen, "Runs now no");
+    window::says(&screen, "api.example.com is closed. Its session ended.");
     drop(first);
+    window::open(&screen, "Sessions");
+    window::says(&screen, "No agent is connected.");
 
     let _second = agent(&screen);
-    window::says(&screen, "for 1 session");
+    window::says(&screen, "Restart its server");
+    window::open(&screen, "Servers");
     screen.press(WINDOW, "push button", "Remove\u{2026} filesystem");
     window::says(&screen, "It ends now for 1 session; calls under way fail.");
     screen.picture("removal");
