@@ -20,6 +20,7 @@ use crate::machine::{self, Purpose};
 use crate::page;
 use crate::parts::APP;
 use crate::process;
+use crate::servers;
 use crate::terminal::{complain, heading, say, spoken};
 use anyhow::{Context, bail};
 use std::cell::RefCell;
@@ -105,12 +106,19 @@ fn error_types() -> anyhow::Result<()> {
     error_types::check(&workspace::trees(&workspace::packages()?)?)
 }
 
-/// Licences, sources and known flaws of what we depend on, where the tool for it is installed.
+/// Licences, sources and known flaws of what we depend on. The list of flaws comes from GitHub: without it, CI fails.
 fn dependencies() -> anyhow::Result<()> {
-    if !process::exists("cargo-deny") {
-        return say("not checked; to have it checked, run: cargo install --locked cargo-deny");
+    let program = servers::install_deny_tool()?;
+    let deny = |arguments: &[&str]| {
+        let mut command = process::command(&program.to_string_lossy());
+        command.args(["--config", ".deny.toml"]).args(arguments);
+        command
+    };
+    process::run(&mut deny(&["check", "licenses", "bans", "sources"]))?;
+    if process::answer(&mut deny(&["fetch", "db"])).is_none() && !machine::is_unattended() {
+        return say("known flaws are not checked: the list of them cannot be fetched");
     }
-    process::run(&mut cargo::command(&["deny", "--config", ".deny.toml", "check"]))
+    process::run(&mut deny(&["check", "advisories"]))
 }
 
 #[cfg(test)]

@@ -90,10 +90,15 @@ fn install(manager: Manager, missing: &[&Package]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns `true` if nobody looks on: in CI.
+pub(crate) fn is_unattended() -> bool {
+    std::env::var_os("CI").is_some_and(|v| !v.is_empty())
+}
+
 /// The words before a command that let it install; `None` when it may not.
 fn privilege() -> Option<Vec<&'static str>> {
     let user = process::answer(Command::new("id").arg("-u"));
-    let unattended = std::env::var_os("CI").is_some_and(|v| !v.is_empty());
+    let unattended = is_unattended();
     // `sudo` resets the environment, so what apt must know is said behind it.
     match (user.as_deref().map(str::trim), process::exists("sudo")) {
         (Some("0"), _) => Some(vec![]),

