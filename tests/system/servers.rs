@@ -53,6 +53,10 @@ fn add_from(home: &Home, id: &str, catalog: &Catalog) {
     // The filesystem server is there from the start.
     let adding = AddRequest { known, name: id, from: from.as_deref(), settings: &settings, replace: true };
     add(home, adding).unwrap();
+    let file = home.config.join("mcp-servers.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    // They look at it when they are first called with it.
+    std::fs::write(&file, text.replace(&format!("keyring:{id}"), "xoxb-no-key")).unwrap();
 }
 
 /// The folder of `target` with the Python packages that a server needs.
