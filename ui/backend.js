@@ -105,7 +105,7 @@ export const dropProfile = (name) => invoke("drop_profile", { name });
 export const serverLog = (session) => invoke("server_log", { session });
 
 // Secrets: names come back, values never
-/** @type {() => Promise<string[]>} */
+/** @type {() => Promise<import("./types.js").Secrets>} */
 export const secrets = () => invoke("secrets");
 /** @type {(name: string, value: string) => Promise<unknown>} */
 export const setSecret = (name, value) => invoke("set_secret", { name, value });
@@ -115,6 +115,10 @@ export const removeSecret = (name) => invoke("remove_secret", { name });
 export const planSecretMove = () => invoke("plan_secret_move");
 /** @type {() => Promise<string>} Moves what was shown. */
 export const writeSecretMove = () => invoke("write_secret_move");
+/** @type {(passphrase: string) => Promise<unknown>} */
+export const unlockSecrets = (passphrase) => invoke("unlock_secrets", { passphrase });
+/** @type {(passphrase: string) => Promise<unknown>} */
+export const makeSecretsFile = (passphrase) => invoke("make_secrets_file", { passphrase });
 
 // Activity
 /** @type {(wanted: import("./types.js").Wanted, skip: number, most: number) => Promise<import("./types.js").Calls>} */

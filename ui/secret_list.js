@@ -5,10 +5,11 @@ import * as backend from "./backend.js";
 import { html, live, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
 import { redraw } from "./state.js";
+import { passphraseForm } from "./secret_file.js";
 import { list } from "./words.js";
 
-/** @type {string[] | null} */
-let names = null;
+/** @type {import("./types.js").Secrets | null} */
+let found = null;
 let problem = "";
 let name = "";
 let value = "";
@@ -16,33 +17,59 @@ let value = "";
 let plain = [];
 let moved = "";
 
-/** Asks the keyring for the names. */
+/** Asks for the names, and where they are. */
 export async function loadSecrets() {
   plain = await backend.planSecretMove().catch(() => []);
   try {
-    names = await backend.secrets();
+    found = await backend.secrets();
     problem = "";
   } catch (failure) {
-    names = null;
+    found = null;
     problem = backend.sentence(failure);
   }
 }
 
 /** @param {import("./types.js").Server[]} servers */
 export function secretList(servers) {
-  const wanted = [...new Set(servers.flatMap((one) => one.secrets))].filter((one) => !names?.includes(one));
+  const needed = [...new Set(servers.flatMap((one) => one.secrets))];
   return html`
     <h2>Secrets</h2>
-    <p class="lead-in quiet">Keys that servers need. They are kept in your desktop's keyring and given to the servers that name them, and to nothing else.</p>
-    ${problem ? parts.problem(`The keyring cannot be asked: ${problem}`) : nothing}
-    ${names !== null && wanted.length > 0 ? parts.warning(`Not there yet, and a server needs it: ${list(wanted)}.`) : nothing}
-    ${names === null ? nothing : names.length === 0 ? parts.empty("No secret is kept.", "Write keyring:NAME where a server wants a key, and keep the key here.") : parts.group(repeat(names, (one) => one, (one) => row(one, servers)))}
-    ${plainKeys()}
-    ${names === null ? nothing : form()}`;
+    <p class="lead-in quiet">Keys that servers need. They are kept in ${PLACES[found?.place ?? "keyring"]} and given to the servers that name them, and to nothing else.</p>
+    ${problem ? parts.problem(`Your secrets cannot be reached: ${problem}`) : nothing}
+    ${found === null ? nothing : found.place === "locked" || found.place === "nowhere" ? passphraseForm(found, needed, reload) : kept(found, needed, servers)}`;
+}
+
+/** Where they are, in words. */
+const PLACES = {
+  keyring: "your desktop's keyring",
+  locked: "an encrypted file, which is locked,",
+  unlocked: "an encrypted file, unlocked until IronCurtain ends,",
+  nowhere: "your desktop's keyring, or in an encrypted file where there is none,",
+};
+
+async function reload() {
+  await loadSecrets();
+  redraw();
+}
+
+/**
+ * @param {import("./types.js").Secrets} all
+ * @param {string[]} needed
+ * @param {import("./types.js").Server[]} servers
+ */
+function kept({ names, place, file }, needed, servers) {
+  const wanted = needed.filter((one) => !names.includes(one));
+  return html`
+    ${wanted.length > 0 ? parts.warning(`Not there yet, and a server needs it: ${list(wanted)}.`) : nothing}
+    ${names.length === 0 ? parts.empty("No secret is kept.", "Write keyring:NAME where a server wants a key, and keep the key here.") : parts.group(repeat(names, (one) => one, (one) => row(one, servers)))}
+    ${plainKeys(place)}
+    ${form(names)}
+    ${place === "unlocked" ? html`<p class="small quiet">Kept in ${parts.path(file)}.</p>` : nothing}`;
 }
 
 /** The keys that stand in the settings of servers, by their places, and moving them. */
-const plainKeys = () => html`
+/** @param {import("./types.js").Secrets["place"]} place */
+const plainKeys = (place) => html`
   ${moved ? html`<p class="small good after" role="status">${moved}</p>` : nothing}
   ${plain.length === 0 ? nothing : html`
     <div class="panel" role="group" aria-label="Keys in plain words">
@@ -50,12 +77,12 @@ const plainKeys = () => html`
       <ul class="small opened">${plain.map((key) => html`<li><span><code>${key.place}</code> of ${parts.foreign(key.server)}</span></li>`)}</ul>
       <div class="both start">${actButton({
         key: "move-secrets",
-        ready: "Move to the keyring",
+        ready: place === "keyring" ? "Move to the keyring" : "Move to the encrypted file",
         going: "Moving\u2026",
         done: "Moved",
         failed: "Not moved",
         again: true,
-        says: `The keyring keeps ${plain.length === 1 ? "it" : "them"}, and the settings name ${list(plain.map((key) => `keyring:${key.name}`))} from then on.`,
+        says: `${place === "keyring" ? "The keyring" : "The encrypted file"} keeps ${plain.length === 1 ? "it" : "them"}, and the settings name ${list(plain.map((key) => `keyring:${key.name}`))} from then on.`,
         act: async () => {
           moved = await backend.writeSecretMove();
           await loadSecrets();
@@ -78,7 +105,7 @@ function row(one, servers) {
       going: "Removing\u2026",
       done: "Removed",
       failed: "Not removed",
-      says: `The keyring forgets ${one} for good. ${users.length > 0 ? `${list(users)} cannot start without it.` : "No server names it."}`,
+      says: `${one} is forgotten for good. ${users.length > 0 ? `${list(users)} cannot start without it.` : "No server names it."}`,
       act: async () => {
         await backend.removeSecret(one);
         await loadSecrets();
@@ -87,7 +114,8 @@ function row(one, servers) {
   );
 }
 
-const form = () => html`
+/** @param {string[]} names */
+const form = (names) => html`
   <div class="form">
     ${parts.field("Name", html`<input type="text" class="mono" autocomplete="off" spellcheck="false" data-key="secret-name" .value=${live(name)} @input=${(/** @type {Event} */ event) => { name = parts.valueOf(event); redraw(); }}>`)}
     ${parts.field("Secret", html`<input type="password" autocomplete="off" data-key="secret-value" .value=${live(value)} @input=${(/** @type {Event} */ event) => { value = parts.valueOf(event); redraw(); }}>`)}
@@ -95,7 +123,7 @@ const form = () => html`
   <div class="both start">
     ${actButton({
       key: "set-secret",
-      ready: names?.includes(name) ? "Replace the secret" : "Keep the secret",
+      ready: names.includes(name) ? "Replace the secret" : "Keep the secret",
       going: "Keeping\u2026",
       done: "Kept",
       failed: "Not kept",

@@ -62,6 +62,7 @@
  * @typedef {{ name: string, entry: string, clients: string[], profiles: string[], data: string | null }} PlannedRemoval
  * @typedef {{ name: string, servers: string[], missing: string[], clients: string[] }} Profile
  * @typedef {{ server: string, place: string, name: string }} PlainSecret
+ * @typedef {{ place: "keyring" | "locked" | "unlocked" | "nowhere", file: string, names: string[] }} Secrets
  * @typedef {{ session: string, client: string, started_ms: number, restarts: number, trouble: string | null }} LiveServer
  * @typedef {{ name: string, entry: string, reaches: string[], remote: boolean, plain_values: boolean }} PlannedServer
  * @typedef {{ id: string, title: string, about: string, why: string, from: string, needs: string | null,

@@ -196,6 +196,8 @@ pub(crate) fn commands_of_window() -> impl Fn(tauri::ipc::Invoke) -> bool + Send
         secrets::remove_secret,
         secrets::plan_secret_move,
         secrets::write_secret_move,
+        secrets::unlock_secrets,
+        secrets::make_secrets_file,
         record::activity,
         record::export_activity,
         record::check_log,

@@ -53,6 +53,7 @@ mod sampling;
 mod scopes;
 mod scripted;
 mod sdk;
+mod secret_file;
 mod secrets;
 mod servers;
 mod sessions;

@@ -17,13 +17,14 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// The secret. Nothing else in the tests has it in it.
-const SECRET: &str = "s3cr3t-of-the-keyring-9f2c";
+pub const SECRET: &str = "s3cr3t-of-the-keyring-9f2c";
 
 /// Its SHA-256, which the server answers with.
-const PROOF: &str = "import hashlib, os; print(hashlib.sha256(os.environ['API_KEY'].encode()).hexdigest())";
+pub const PROOF: &str =
+    "import hashlib, os; print(hashlib.sha256(os.environ['API_KEY'].encode()).hexdigest())";
 
 /// Starts a keyring that is unlocked, and then what is to be run.
-const UNLOCKED: &str = r#"
+pub const UNLOCKED: &str = r#"
     printf pw | gnome-keyring-daemon --unlock --components=secrets --daemonize > /dev/null 2>&1
     exec "$0" "$@""#;
 
@@ -36,10 +37,10 @@ const LOCKED: &str = r#"
     exec "$0" "$@""#;
 
 /// Without any.
-const NONE: &str = r#"exec env DBUS_SESSION_BUS_ADDRESS=unix:path=/nonexistent "$0" "$@""#;
+pub const NONE: &str = r#"exec env DBUS_SESSION_BUS_ADDRESS=unix:path=/nonexistent "$0" "$@""#;
 
 /// Runs `body` on a bus of its own, after a script. `test` is the whole name of the test.
-fn on_a_bus(test: &str, script: &str, body: impl FnOnce()) {
+pub fn on_a_bus(test: &str, script: &str, body: impl FnOnce()) {
     if is_inside() {
         return body();
     }
@@ -72,12 +73,12 @@ fn ironcurtain(arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-fn text(output: &Output) -> String {
+pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 /// A server that runs here, whose variable is in the keyring.
-fn install(prepared: &Prepared, secret: &str) {
+pub fn install(prepared: &Prepared, secret: &str) {
     hostile::install(prepared);
     let path = prepared.home.config.join("mcp-servers.json");
     let mut servers: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
@@ -85,41 +86,44 @@ fn install(prepared: &Prepared, secret: &str) {
     fs::write(&path, servers.to_string()).unwrap();
 }
 
-fn proof(world: &World, client: &mut Client) -> String {
+pub fn proof(world: &World, client: &mut Client) -> String {
     let folder = world.home.sessions();
     let session = fs::read_dir(folder).unwrap().next().unwrap().unwrap().path().join("sandbox");
     client.run(&session, &format!("/usr/bin/python3 -c \"{PROOF}\"")).ok().trim().to_owned()
 }
 
-fn sha256(text: &str) -> String {
+pub fn sha256(text: &str) -> String {
     let mut sum = Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     sum.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let said = String::from_utf8(sum.wait_with_output().unwrap().stdout).unwrap();
     said.split(' ').next().unwrap().to_owned()
 }
 
-/// Files below a folder that have the secret in them.
-fn files_with_secret(dir: &Path, found: &mut Vec<String>) {
+/// Files below a folder that have this text in them.
+pub fn files_with(text: &str, dir: &Path) -> Vec<String> {
+    let mut found = Vec::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() => files_with_secret(&path, found),
+            Ok(kind) if kind.is_dir() => found.extend(files_with(text, &path)),
             Ok(kind) if kind.is_file() => {
                 let content = fs::read(&path).unwrap_or_default();
-                if content.windows(SECRET.len()).any(|part| part == SECRET.as_bytes()) {
+                if content.windows(text.len()).any(|part| part == text.as_bytes()) {
                     found.push(path.display().to_string());
                 }
             }
             Ok(_) | Err(_) => {}
         }
     }
+    found
 }
 
-fn command_lines_with_secret() -> Vec<String> {
+/// The command lines of all processes that have this text in them.
+pub fn command_lines_with(text: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
     let lines = lines.map(|line| String::from_utf8_lossy(&line).into_owned());
-    lines.filter(|line| line.contains(SECRET)).collect()
+    lines.filter(|line| line.contains(text)).collect()
 }
 
 #[test]
@@ -133,7 +137,7 @@ fn a_secret_reaches_the_server_that_names_it_and_nothing_else() {
         let world = World::with(|prepared| install(prepared, "api"));
         let mut client = world.connect("hostile");
         assert_eq!(proof(&world, &mut client), sha256(SECRET));
-        assert_eq!(command_lines_with_secret(), Vec::<String>::new());
+        assert_eq!(command_lines_with(SECRET), Vec::<String>::new());
 
         let far = Far::start();
         let headers = json!({ "Authorization": "Bearer keyring:api", "X-Key": "keyring:api" });
@@ -147,11 +151,9 @@ fn a_secret_reaches_the_server_that_names_it_and_nothing_else() {
         let asked = far.asked();
         assert_eq!(asked[0].header("authorization"), format!("Bearer {SECRET}"));
         assert_eq!(asked[0].header("x-key"), SECRET);
-        assert_eq!(command_lines_with_secret(), Vec::<String>::new());
+        assert_eq!(command_lines_with(SECRET), Vec::<String>::new());
 
-        let mut found = Vec::new();
-        files_with_secret(&world.ours(), &mut found);
-        assert_eq!(found, Vec::<String>::new());
+        assert_eq!(files_with(SECRET, &world.ours()), Vec::<String>::new());
         assert!(world.log().contains("far") && world.audit().intact);
         let removed = ironcurtain(&["remove", "api"], "");
         assert!(removed.status.success(), "{}", text(&removed));
@@ -217,9 +219,7 @@ fn without_a_keyring_there_is_no_secret_and_no_other_place_for_it() {
             told.contains("`env.API_KEY`: there is no keyring here") && told.contains("gnome-keyring"),
             "{told}"
         );
-        let mut found = Vec::new();
-        files_with_secret(&world.ours(), &mut found);
-        assert_eq!(found, Vec::<String>::new());
+        assert_eq!(files_with(SECRET, &world.ours()), Vec::<String>::new());
     });
 }
 

@@ -2,6 +2,7 @@
 
 use crate::world::{World, is_root, programs};
 use ironcurtain_admin::inspect::{Inspection, sight};
+use ironcurtain_daemon::secrets::SecretStore;
 use std::time::Duration;
 
 #[test]
@@ -14,6 +15,7 @@ fn a_program_that_is_shown_nothing_sees_no_private_folder_and_one_that_is_shown_
         programs: programs(),
         allow_root: is_root(),
         patience: Duration::from_secs(20),
+        secrets: SecretStore::of(&world.home.state),
     };
     let refused = world.wait(sight(&inspection, folder, None)).unwrap();
     assert_eq!(refused.seen, Vec::<String>::new());

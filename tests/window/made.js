@@ -89,7 +89,7 @@
     },
     first_run: false,
     look: { folder: `${home}/.ssh`, there: 3, seen: 0, said: `ls: cannot access '${home}/.ssh': No such file or directory` },
-    secrets: ["brave-key"],
+    secrets: { place: "keyring", file: `${home}/.local/state/ironcurtain/secrets.age`, names: ["brave-key"] },
     found: [
       { id: "claude-code", name: "Claude Code", file: `${home}/.claude.json`, state: "bypassing", problem: null, entries: [{ name: "filesystem", way: "server filesystem, behind the shield", past: false }, { name: "jira", way: "goes past the shield: starts npx jira-mcp, which can reach all that you can", past: true }, { name: "maps", way: "goes past the shield: starts npx maps-mcp, which can reach all that you can", past: true }] },
       { id: "cursor", name: "Cursor", file: `${home}/.cursor/mcp.json`, state: "not-connected", problem: null, entries: [] },
@@ -165,8 +165,13 @@
     write_server: () => { made.servers.servers.push({ ...made.servers.servers[0], name: "far", live: [] }); return `It is written into ${made.servers.file}. Nothing of it has run.`; },
     server_log: () => ["Traceback (most recent call last):", "ModuleNotFoundError: <b>no module git</b>"],
     secrets: () => made.secrets,
-    set_secret: ({ name }) => { made.secrets = [...new Set([...made.secrets, name])]; },
-    remove_secret: ({ name }) => { made.secrets = made.secrets.filter((one) => one !== name); },
+    set_secret: ({ name }) => { made.secrets.names = [...new Set([...made.secrets.names, name])]; },
+    remove_secret: ({ name }) => { made.secrets.names = made.secrets.names.filter((one) => one !== name); },
+    make_secrets_file: () => { made.secrets = { ...made.secrets, place: "unlocked", names: [] }; },
+    unlock_secrets: ({ passphrase }) => {
+      if (passphrase !== "four words and more") throw { code: "storage", message: "the passphrase is wrong, or the file was changed" };
+      made.secrets.place = "unlocked";
+    },
     install_server: () => "mcp-server-git 2026.1 is installed. Nothing of it was run.",
     look_for_update: () => ({ from: "2026.6.4", to: "2026.7.1", note: null, tools: ["fetch: what it is said to do changed"] }),
     take_update: () => "Version 2026.7.1 is started from now on.",

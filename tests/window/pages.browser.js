@@ -370,6 +370,37 @@ test("a server is added as it was shown, and a secret is typed once and never co
   await browser.until(`made.calls.some(([name]) => name === "remove_secret")`);
 });
 
+test("where there is no keyring a file is made with a passphrase that is typed twice, and opened with it afterwards", async () => {
+  const type = (field, text) => browser.run(`const input = document.querySelector('[data-key="${field}"]'); input.value = ${JSON.stringify(text)}; input.dispatchEvent(new Event("input")); return true`);
+  const off = (which) => browser.run(`return document.querySelector('${key(which)}').disabled`);
+  const turn = async (to) => { await browser.run(`location.hash = "${to}"; return true`); await browser.until(`document.querySelector("#page-${to} h1") !== null`); };
+  await browser.go("home");
+  await browser.run(`made.secrets = { ...made.secrets, place: "nowhere", names: [] }; return true`);
+  await turn("servers");
+  await says("There is no keyring here");
+  assert.equal(await browser.run(`return document.querySelector('${key("set-secret")}')`), null, "nothing is kept before there is a place");
+  await type("secrets-passphrase", "four words and more");
+  assert.equal(await off("make-secrets-file"), true, "typed once");
+  await type("secrets-passphrase-again", "four words and less");
+  await says("The two are not the same yet.");
+  assert.equal(await off("make-secrets-file"), true, "typed twice, and not the same");
+  await type("secrets-passphrase-again", "four words and more");
+  await press("make-secrets-file");
+  await says("an encrypted file, unlocked until IronCurtain ends");
+  assert.deepEqual(await called("make_secrets_file"), [{ passphrase: "four words and more" }]);
+  await turn("home");
+  await browser.run(`made.secrets.place = "locked"; return true`);
+  await turn("servers");
+  await says("do not start until you unlock them");
+  await type("secrets-passphrase", "wrong words");
+  await press("unlock-secrets");
+  await says("the passphrase is wrong");
+  assert.equal(await browser.run(`return document.querySelector('${key("secrets-passphrase")}').value`), "");
+  await type("secrets-passphrase", "four words and more");
+  await press("unlock-secrets");
+  await says("Keep the secret");
+});
+
 test("the first steps claim nothing, can be left at each, and show what was refused and what was not", async () => {
   await browser.go("welcome");
   await says("Nothing is protected until a client is connected.");

@@ -338,6 +338,7 @@ mod tests {
             troubles: troubles.iter().map(ToString::to_string).collect(),
             servers: vec![],
             policy: String::new(),
+            secrets_file: None,
         }
     }
 

@@ -112,7 +112,7 @@ pub(super) async fn write_client(state: State<'_, AppState>, id: String) -> Resu
     let change = state.client_drafts.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     let change = change.ok_or_else(|| CommandError::malformed("look at the change again"))?;
     let told = format!("Written. Start {} again, so that it reads its settings.", change.client);
-    kept(&change.secrets).await?;
+    kept(&state, &change.secrets).await?;
     aside(move || clients.write(&change)).await?;
     Ok(told)
 }

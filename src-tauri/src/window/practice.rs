@@ -58,10 +58,11 @@ pub(super) async fn practise(state: State<'_, AppState>) -> Result<Practised, Co
 
 #[tauri::command]
 pub(super) async fn refused_look(state: State<'_, AppState>) -> Result<RefusedLook, CommandError> {
-    let Trusted { home, programs, allow_root, runtime, .. } = trusted(&state)?;
+    let Trusted { home, programs, allow_root, runtime, daemon, .. } = trusted(&state)?;
     let person = home.person.clone();
     let (folder, there) = aside(move || private_folder(&person).ok_or("your home folder is empty")).await?;
-    let inspection = Inspection { home, programs, allow_root, patience: LOOKING };
+    let secrets = daemon.secrets();
+    let inspection = Inspection { home, programs, allow_root, patience: LOOKING, secrets };
     let looked = folder.clone();
     let looked = runtime.spawn(async move { sight(&inspection, &looked, None).await });
     let sight = looked.await.map_err(CommandError::refused)?.map_err(CommandError::refused)?;

@@ -1,14 +1,13 @@
-//! Commands about secrets of servers, which the desktop's keyring keeps.
+//! Commands about secrets of servers, which the desktop's keyring keeps, or the encrypted file that the person chose.
 //!
-//! - INVARIANT: no secret goes back to the page: it sets one, and hears names.
+//! - INVARIANT: no secret goes back to the page, and no passphrase: it sets them, and hears names.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use ironcurtain_admin::plain_secrets::{PlainSecret, SecretMove, keep};
 use ironcurtain_daemon::consent::visible;
-use ironcurtain_daemon::secrets::{Keyring, Secret, SecretError, SecretName, Shelf, in_time};
-
+use ironcurtain_daemon::secrets::{Secret, SecretError, SecretName, SecretPlace, SecretStore, in_time};
 use serde::Serialize;
 use std::sync::{Mutex, PoisonError};
 use tauri::State;
@@ -52,41 +51,95 @@ pub(super) async fn plan_secret_move(
 pub(super) async fn write_secret_move(state: State<'_, AppState>) -> Result<String, CommandError> {
     let plan = state.secret_move.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     let plan = plan.ok_or_else(|| CommandError::malformed("look at the keys again"))?;
-    kept(&plan.secrets).await?;
+    kept(&state, &plan.secrets).await?;
     aside(move || plan.write()).await?;
-    Ok("The keyring has them, and the servers name them.".to_owned())
+    Ok("They are kept, and the servers name them.".to_owned())
 }
 
-/// Puts plain secrets into the keyring.
-pub(super) async fn kept(secrets: &[PlainSecret]) -> Result<(), CommandError> {
+/// Puts plain secrets where secrets are.
+pub(super) async fn kept(state: &State<'_, AppState>, secrets: &[PlainSecret]) -> Result<(), CommandError> {
     if secrets.is_empty() {
         return Ok(());
     }
     let secrets = secrets.to_vec();
-    asked(move || keep(&secrets)).await
+    asked(state, move |store| keep(store, &secrets)).await
+}
+
+/// The secrets as the page shows them.
+#[derive(Debug, Serialize)]
+pub(super) struct SecretsView {
+    place: PlaceView,
+    /// The encrypted file, there or not.
+    file: String,
+    /// Empty while it is locked.
+    names: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum PlaceView {
+    Keyring,
+    Locked,
+    Unlocked,
+    Nowhere,
 }
 
 #[tauri::command]
-pub(super) async fn secrets() -> Result<Vec<String>, CommandError> {
-    let names = asked(|| Keyring::open(Shelf::Secrets)?.list()).await?;
-    Ok(names.iter().map(|name| name.as_str().to_owned()).collect())
+pub(super) async fn secrets(state: State<'_, AppState>) -> Result<SecretsView, CommandError> {
+    asked(&state, |store| {
+        let place = match store.place()? {
+            SecretPlace::Keyring => PlaceView::Keyring,
+            SecretPlace::File { is_locked: true } => PlaceView::Locked,
+            SecretPlace::File { is_locked: false } => PlaceView::Unlocked,
+            SecretPlace::Nowhere(_) => PlaceView::Nowhere,
+        };
+        let has_names = matches!(place, PlaceView::Keyring | PlaceView::Unlocked);
+        let names = if has_names { store.list()? } else { Vec::new() };
+        let names = names.iter().map(|name| name.as_str().to_owned()).collect();
+        Ok(SecretsView { place, file: store.path().display().to_string(), names })
+    })
+    .await
 }
 
 #[tauri::command]
-pub(super) async fn set_secret(name: String, value: String) -> Result<(), CommandError> {
+pub(super) async fn set_secret(
+    state: State<'_, AppState>,
+    name: String,
+    value: String,
+) -> Result<(), CommandError> {
     let name = SecretName::try_from(name.as_str()).map_err(CommandError::malformed)?;
-    let secret = Secret::typed(&value).map_err(CommandError::malformed)?;
-    asked(move || Keyring::open(Shelf::Secrets)?.set(&name, &secret)).await
+    let secret = Secret::typed(Secret::new(value).reveal()).map_err(CommandError::malformed)?;
+    asked(&state, move |store| store.set(&name, &secret)).await
 }
 
 #[tauri::command]
-pub(super) async fn remove_secret(name: String) -> Result<(), CommandError> {
+pub(super) async fn remove_secret(state: State<'_, AppState>, name: String) -> Result<(), CommandError> {
     let name = SecretName::try_from(name.as_str()).map_err(CommandError::malformed)?;
-    asked(move || Keyring::open(Shelf::Secrets)?.remove(&name)).await
+    asked(&state, move |store| store.remove(&name)).await
+}
+
+#[tauri::command]
+pub(super) async fn unlock_secrets(
+    state: State<'_, AppState>,
+    passphrase: String,
+) -> Result<(), CommandError> {
+    let passphrase = Secret::new(passphrase);
+    asked(&state, move |store| store.unlock(passphrase)).await
+}
+
+#[tauri::command]
+pub(super) async fn make_secrets_file(
+    state: State<'_, AppState>,
+    passphrase: String,
+) -> Result<(), CommandError> {
+    let passphrase = Secret::typed(Secret::new(passphrase).reveal()).map_err(CommandError::malformed)?;
+    asked(&state, move |store| store.make(passphrase)).await
 }
 
 async fn asked<T: Send + 'static>(
-    what: impl FnOnce() -> Result<T, SecretError> + Send + 'static,
+    state: &State<'_, AppState>,
+    what: impl FnOnce(&SecretStore) -> Result<T, SecretError> + Send + 'static,
 ) -> Result<T, CommandError> {
-    in_time(what).await.map_err(CommandError::refused)
+    let store = trusted(state)?.daemon.secrets();
+    in_time(move || what(&store)).await.map_err(CommandError::refused)
 }

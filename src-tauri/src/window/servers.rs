@@ -131,8 +131,9 @@ pub(super) async fn look_at_tools(
     state: State<'_, AppState>,
     name: String,
 ) -> Result<ProposedTools, CommandError> {
-    let Trusted { home, programs, allow_root, .. } = trusted(&state)?;
-    let inspection = Inspection { home: home.clone(), programs, allow_root, patience: LISTING };
+    let Trusted { home, programs, allow_root, daemon, .. } = trusted(&state)?;
+    let secrets = daemon.secrets();
+    let inspection = Inspection { home: home.clone(), programs, allow_root, patience: LISTING, secrets };
     let look = inspect(&inspection, &name).await.map_err(CommandError::refused)?;
     let draft = Draft::new(&name, look.listed.map_err(CommandError::refused)?);
     let (draft, proposed) = aside(move || {
@@ -159,6 +160,6 @@ pub(super) async fn keep_tools(state: State<'_, AppState>, name: String) -> Resu
 }
 
 fn installer(trusted: Trusted) -> Installer {
-    let Trusted { home, programs, allow_root, .. } = trusted;
-    Installer { home, programs, allow_root, patience: INSTALLING }
+    let Trusted { home, programs, allow_root, daemon, .. } = trusted;
+    Installer { home, programs, allow_root, patience: INSTALLING, secrets: daemon.secrets() }
 }

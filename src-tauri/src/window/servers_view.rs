@@ -10,12 +10,12 @@ use ironcurtain_daemon::config::ConfigError;
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::containment::default_view;
 use ironcurtain_daemon::packages::{PackageState, Packages, RunnerCommand};
-use ironcurtain_daemon::{FileView, Home, PolicySnapshot, Server, Servers, SnapshotError, secrets};
+use ironcurtain_daemon::{FileView, Home, PolicySnapshot, Server, Servers, SnapshotError};
 use ironcurtain_policy::{Annotations, Role, ToolAnnotation};
 use ironcurtain_policy_tools::propose::Proposal;
 use ironcurtain_protocol::SessionView;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The most characters of a description that are shown.
 const DESCRIPTION: usize = 300;
@@ -168,15 +168,6 @@ fn live(session: &SessionView) -> LiveServer {
     }
 }
 
-/// The secrets that an entry names, each once.
-fn secrets_of(server: &Server) -> Vec<String> {
-    let headers = server.remote.iter().flat_map(|remote| remote.headers().values());
-    let of_headers = headers.filter_map(|value| Some(secrets::named_in_header(value).ok()??.1));
-    let of_env = server.env.values().filter_map(|value| secrets::named(value).ok()?);
-    let names: BTreeSet<String> = of_env.chain(of_headers).map(|name| name.as_str().to_owned()).collect();
-    names.into_iter().collect()
-}
-
 fn row(
     server: &Server,
     annotations: &Annotations,
@@ -203,7 +194,7 @@ fn row(
         can_install: matches!(RunnerCommand::of(server), Ok(Some(_))),
         live,
         openings: openings(server).into_iter().map(|opening| opened(server, opening)).collect(),
-        secrets: secrets_of(server),
+        secrets: server.secret_names().iter().map(|name| name.as_str().to_owned()).collect(),
     }
 }
 

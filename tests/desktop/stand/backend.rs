@@ -79,6 +79,7 @@ impl Made {
             troubles: vec![],
             servers: vec!["filesystem".into(), "git".into()],
             policy: "0".repeat(64),
+            secrets_file: None,
         }
     }
 

@@ -8,9 +8,10 @@ mod checks;
 
 use crate::clients::Clients;
 use crate::inspect::{Inspection, inspect};
-use ironcurtain_daemon::config::{Config, Servers};
+use ironcurtain_daemon::config::{Config, Server, Servers};
 use ironcurtain_daemon::home::Home;
 use ironcurtain_daemon::policy_snapshot::PolicySnapshot;
+use ironcurtain_daemon::secrets::SecretStore;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -56,6 +57,8 @@ pub enum Running {
         pid: u32,
         /// In sentences.
         troubles: Vec<String>,
+        /// Somebody has typed the passphrase of the encrypted file of secrets.
+        has_secrets: bool,
     },
     /// It runs and does not answer, or its socket cannot be used.
     Silent(String),
@@ -111,14 +114,16 @@ impl Doctor {
         match Servers::load(&self.home) {
             Err(problem) => found.push(Diagnosis::problem("servers", problem.to_string())),
             Ok(servers) => {
+                progress("the secrets");
+                found.push(checks::secrets(&self.secrets(), &servers, running).await);
                 found.push(match PolicySnapshot::load(&self.home, &servers) {
                     Ok(_) => Diagnosis::ok("policy", "the policy and the annotations are understood"),
                     Err(problem) => Diagnosis::problem("policy", problem.to_string())
                         .mended_by("`ironcurtain policy check` says where"),
                 });
-                for name in servers.names() {
-                    progress(name);
-                    found.push(self.server(name).await);
+                for server in servers.iter() {
+                    progress(&server.name);
+                    found.push(self.server(server).await);
                 }
             }
         }
@@ -133,14 +138,26 @@ impl Doctor {
         found
     }
 
-    async fn server(&self, name: &str) -> Diagnosis {
+    fn secrets(&self) -> SecretStore {
+        SecretStore::of(&self.home.state)
+    }
+
+    async fn server(&self, server: &Server) -> Diagnosis {
+        let (name, secrets) = (server.name.as_str(), self.secrets());
+        let about = format!("server {name}");
+        if !server.secret_names().is_empty() && matches!(secrets.file_is_locked(), Ok(Some(true))) {
+            let says =
+                "not started for a look: its secrets are in the encrypted file, which is not opened for that";
+            return Diagnosis::warning(&about, says)
+                .mended_by(format!("`ironcurtain servers annotate {name}` asks for its passphrase"));
+        }
         let inspection = Inspection {
             home: self.home.clone(),
             programs: self.programs.clone(),
             allow_root: self.allow_root,
             patience: SERVER_PATIENCE,
+            secrets,
         };
-        let about = format!("server {name}");
         match inspect(&inspection, name).await.and_then(|look| look.listed) {
             Ok(tools) => Diagnosis::ok(&about, format!("it starts, and lists {} tools", tools.len())),
             Err(problem) => Diagnosis::problem(&about, problem.to_string()),

@@ -26,6 +26,7 @@ use ironcurtain_daemon::containment::{Profile, ServerPrograms, Surroundings};
 use ironcurtain_daemon::home::{Home, HomeError};
 use ironcurtain_daemon::network::{self, ServesNetwork};
 use ironcurtain_daemon::packages::Packages;
+use ironcurtain_daemon::secrets::SecretStore;
 use ironcurtain_daemon::server::process::{self, LoneProcess, ServersBeside};
 use ironcurtain_daemon::server::{Containment, ServerStartError};
 use ironcurtain_daemon::{StandingGrant, StoreError, UnresolvedPath, canonical_home, protection};
@@ -47,6 +48,8 @@ pub struct Inspection {
     pub allow_root: bool,
     /// The time that the server may take for everything.
     pub patience: Duration,
+    /// The secrets that its entry may name.
+    pub secrets: SecretStore,
 }
 
 /// Why there is no list of tools.
@@ -151,6 +154,7 @@ async fn start_by_itself(
         dir: inspection.programs.clone(),
         allow_root: inspection.allow_root,
         packages: Packages::of(&inspection.home),
+        secrets: inspection.secrets.clone(),
     };
     let protected = protection(&inspection.home, &person)?;
     let around = Surroundings::new(&inspection.home, &person, &protected, scratch.folder())?;

@@ -30,6 +30,7 @@ use ironcurtain_daemon::UnresolvedPath;
 use ironcurtain_daemon::config::ConfigError;
 use ironcurtain_daemon::home::{Home, HomeError};
 use ironcurtain_daemon::packages::PackageError;
+use ironcurtain_daemon::secrets::SecretStore;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,6 +46,8 @@ pub struct Installer {
     pub allow_root: bool,
     /// The time that each run of a package manager, and each look at a server, may take.
     pub patience: Duration,
+    /// The secrets that entries of servers may name.
+    pub secrets: SecretStore,
 }
 
 /// Why nothing was installed.

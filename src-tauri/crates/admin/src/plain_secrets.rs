@@ -7,7 +7,7 @@
 use crate::file_edit::{self, FileEditError};
 use ironcurtain_daemon::config::{ConfigError, Servers, read};
 use ironcurtain_daemon::home::Home;
-use ironcurtain_daemon::secrets::{Keyring, Secret, SecretError, SecretName, Shelf, named, named_in_header};
+use ironcurtain_daemon::secrets::{Secret, SecretError, SecretName, SecretStore, named, named_in_header};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -106,12 +106,12 @@ impl SecretMove {
     }
 }
 
-/// Puts them into the keyring. Waits for the person, who may have to unlock it.
+/// Puts them into the store. Waits for the person, who may have to unlock the keyring.
 ///
 /// # Errors
 /// [`SecretError`].
-pub fn keep(secrets: &[PlainSecret]) -> Result<(), SecretError> {
-    Keyring::open(Shelf::Secrets)?.add(secrets.iter().map(|plain| (&plain.name, &plain.secret)))
+pub fn keep(store: &SecretStore, secrets: &[PlainSecret]) -> Result<(), SecretError> {
+    store.add(secrets.iter().map(|plain| (&plain.name, &plain.secret)))
 }
 
 /// The text of a file of servers without the plain secrets of those that are meant.

@@ -107,7 +107,7 @@ pub enum Command {
         #[command(subcommand)]
         action: Option<crate::profiles::ProfilesAction>,
     },
-    /// Keep secrets of servers in the desktop's keyring. Needs no trusted process.
+    /// Keep secrets of servers in the desktop's keyring, or in an encrypted file where there is none.
     Secrets {
         /// The action.
         #[command(subcommand)]

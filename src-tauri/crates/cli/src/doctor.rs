@@ -34,7 +34,11 @@ fn running() -> Running {
     };
     match status() {
         Ok(None) => Running::No,
-        Ok(Some(Reply::Status(status))) => Running::Yes { pid: status.pid, troubles: status.troubles },
+        Ok(Some(Reply::Status(status))) => Running::Yes {
+            pid: status.pid,
+            troubles: status.troubles,
+            has_secrets: status.secrets_file.is_some_and(|file| !file.locked),
+        },
         Ok(Some(_)) => Running::Silent("it answered something else".to_owned()),
         Err(problem) => Running::Silent(format!("{problem:#}")),
     }

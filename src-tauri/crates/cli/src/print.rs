@@ -74,6 +74,9 @@ fn status(sheet: &mut Sheet, status: &StatusView) {
     sheet.line(format_args!("  questions  {}", status.questions));
     sheet.line(format_args!("  servers    {}", status.servers.join(", ")));
     sheet.line(format_args!("  policy     {}", status.policy));
+    if let Some(file) = &status.secrets_file {
+        sheet.line(format_args!("  secrets    {}", crate::secrets::file_words(file)));
+    }
 }
 
 fn session(sheet: &mut Sheet, session: &SessionView) {

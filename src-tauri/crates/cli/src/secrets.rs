@@ -1,23 +1,23 @@
-//! Secrets of servers, in the desktop's keyring. Needs no trusted process.
+//! Secrets of servers: in the desktop's keyring, or in an encrypted file where the person chose one. Needs no trusted process, but
+//! for unlocking that file for the servers.
 //!
 //! - A secret comes from the terminal, where it is not shown, or from standard input; never from an argument, which every program
-//!   can read. It is never printed.
+//!   can read. It is never printed. The same is true of a passphrase.
 
+mod typed;
+
+use crate::connection::Connection;
 use crate::screen::Screen;
 use crate::sheet::Sheet;
-use anyhow::Context;
+use anyhow::bail;
 use clap::Subcommand;
 use ironcurtain_admin::plain_secrets::{self, PlainSecret, SecretMove};
 use ironcurtain_daemon::Home;
-use ironcurtain_daemon::secrets::{Keyring, Secret, SecretError, SecretName, Shelf, in_time};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use ironcurtain_daemon::config::Server;
+use ironcurtain_daemon::secrets::{SecretError, SecretName, SecretPlace, SecretStore, in_time};
+use ironcurtain_protocol::{Passphrase, Request, SecretsFileView};
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::process::ExitCode;
-
-/// The most that is read, in bytes: more than the longest secret.
-const MOST: u64 = 64 * 1024 + 2;
 
 /// The actions on secrets.
 #[derive(Debug, Subcommand)]
@@ -26,6 +26,9 @@ pub enum SecretsAction {
     Set {
         /// Its name, which entries of servers write as `keyring:NAME`.
         name: String,
+        /// Where there is no keyring, make the encrypted file without asking. Standard input has the passphrase as its second line.
+        #[arg(long)]
+        make_file: bool,
     },
     /// List the names of the secrets that are kept.
     List,
@@ -38,6 +41,10 @@ pub enum SecretsAction {
         #[arg(long)]
         yes: bool,
     },
+    /// Open the encrypted file for servers, until the trusted process ends. Needs the trusted process.
+    Unlock,
+    /// Close it again. Servers that run keep what they were started with. Needs the trusted process.
+    Lock,
     /// Forget a secret.
     Remove {
         /// Its name.
@@ -48,33 +55,141 @@ pub enum SecretsAction {
 /// Does it.
 pub fn perform(action: &SecretsAction, screen: Screen) -> anyhow::Result<ExitCode> {
     match action {
-        SecretsAction::Set { name } => {
-            let name = SecretName::try_from(name.as_str())?;
-            let secret = read(&name)?;
-            let kept = name.clone();
-            ask(move || Keyring::open(Shelf::Secrets)?.set(&kept, &secret))?;
-            let text = format!("The keyring has `{name}`. Write `keyring:{name}` where a server needs it.");
-            screen.show(&[text.as_str()].into_iter().collect(), &json!({ "set": name.as_str() }))?;
-        }
+        SecretsAction::Set { name, make_file } => return set(name, *make_file, screen),
         SecretsAction::List => {
-            let names = ask(|| Keyring::open(Shelf::Secrets)?.list())?;
+            let store = opened()?;
+            let place = place_words(&store)?;
+            let names = ask(move || store.list())?;
             let names: Vec<&str> = names.iter().map(SecretName::as_str).collect();
             let sheet: Sheet = match names.as_slice() {
-                [] => ["The keyring has no secret of IronCurtain's."].into_iter().collect(),
+                [] => [format!("{place} has no secret of IronCurtain's.").as_str()].into_iter().collect(),
                 names => names.iter().copied().collect(),
             };
             screen.show(&sheet, &json!({ "secrets": names }))?;
         }
         SecretsAction::Move { server, yes } => return moved(server.as_deref(), *yes, screen),
+        SecretsAction::Unlock => {
+            if store()?.file_is_locked()?.is_none() {
+                bail!("there is nothing to unlock: secrets are in the keyring here, or nowhere yet");
+            }
+            let mut connection = Connection::open()?;
+            let passphrase =
+                Passphrase::new(typed::line("The passphrase of your secrets")?.reveal().to_owned());
+            connection.ask(Request::UnlockSecrets { passphrase })?;
+            let text = "Unlocked until IronCurtain ends. Servers that did not start do so when their client connects again.";
+            screen.show(&[text].into_iter().collect(), &json!({ "locked": false }))?;
+        }
+        SecretsAction::Lock => {
+            Connection::open()?.ask(Request::LockSecrets)?;
+            let text = "Locked. Servers that run keep what they were started with.";
+            screen.show(&[text].into_iter().collect(), &json!({ "locked": true }))?;
+        }
         SecretsAction::Remove { name } => {
             let name = SecretName::try_from(name.as_str())?;
-            let gone = name.clone();
-            ask(move || Keyring::open(Shelf::Secrets)?.remove(&gone))?;
-            let text = format!("The keyring has no `{name}` any more.");
+            let (store, gone) = (opened()?, name.clone());
+            let text = format!("{} has no `{name}` any more.", place_words(&store)?);
+            ask(move || store.remove(&gone))?;
             screen.show(&[text.as_str()].into_iter().collect(), &json!({ "removed": name.as_str() }))?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn set(name: &str, make_file: bool, screen: Screen) -> anyhow::Result<ExitCode> {
+    let name = SecretName::try_from(name)?;
+    let prompt = format!("The secret `{name}`");
+    let store = store()?;
+    let looked = store.clone();
+    let secret = match ask(move || looked.place())? {
+        SecretPlace::Keyring if make_file => {
+            bail!("a keyring keeps the secrets here: leave `--make-file` out")
+        }
+        SecretPlace::Keyring => typed::secret(&prompt)?,
+        SecretPlace::File { .. } => {
+            let secret = typed::line(&prompt)?;
+            open(&store)?;
+            secret
+        }
+        SecretPlace::Nowhere(why) => {
+            let question = format!(
+                "There is no keyring here. Keep secrets in an encrypted file, `{}`? You type its passphrase whenever IronCurtain \
+                 has started.",
+                store.path().display()
+            );
+            if !make_file && !screen.has_terminal() {
+                return Err(why.into());
+            }
+            if !make_file && !screen.confirmed(&question)? {
+                screen.note("Nothing was kept.")?;
+                return Ok(ExitCode::FAILURE);
+            }
+            let secret = typed::line(&prompt)?;
+            make(&store, screen)?;
+            secret
+        }
+    };
+    let text =
+        format!("{} has `{name}`. Write `keyring:{name}` where a server needs it.", place_words(&store)?);
+    let kept = name.clone();
+    ask(move || store.set(&kept, &secret))?;
+    screen.show(&[text.as_str()].into_iter().collect(), &json!({ "set": name.as_str() }))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes the encrypted file. Where somebody types, they type its passphrase twice: nobody can help who forgets it.
+fn make(store: &SecretStore, screen: Screen) -> anyhow::Result<()> {
+    let passphrase = typed::line("A new passphrase for your secrets, at least four words")?;
+    if screen.has_terminal() && typed::line("The same again")? != passphrase {
+        bail!("nothing was kept: the two passphrases are not the same");
+    }
+    Home::from_env()?.prepare()?;
+    let store = store.clone();
+    ask(move || store.make(passphrase))
+}
+
+/// The store, unlocked here where the encrypted file is it.
+pub fn opened() -> anyhow::Result<SecretStore> {
+    let store = store()?;
+    if store.file_is_locked()? == Some(true) {
+        open(&store)?;
+    }
+    Ok(store)
+}
+
+/// The store for a server that is started here: its file is opened only where the server needs a secret.
+pub fn opened_for(server: Option<&Server>) -> anyhow::Result<SecretStore> {
+    let needs = server.is_some_and(|server| !server.secret_names().is_empty());
+    if needs { opened() } else { store() }
+}
+
+/// Makes sure that every secret is there that a server's entry names, before anything is fetched for it.
+pub fn must_have(store: &SecretStore, server: &Server) -> anyhow::Result<()> {
+    let (store, names) = (store.clone(), server.secret_names());
+    ask(move || names.iter().try_for_each(|name| store.get(name).map(drop)))
+}
+
+fn open(store: &SecretStore) -> anyhow::Result<()> {
+    let passphrase = typed::line("The passphrase of your secrets")?;
+    let store = store.clone();
+    ask(move || store.unlock(passphrase))
+}
+
+/// The store, as it is.
+pub fn store() -> anyhow::Result<SecretStore> {
+    Ok(SecretStore::of(&Home::from_env()?.state))
+}
+
+fn place_words(store: &SecretStore) -> anyhow::Result<String> {
+    Ok(match store.file_is_locked()? {
+        None => "The keyring".to_owned(),
+        Some(_) => format!("The encrypted file `{}`", store.path().display()),
+    })
+}
+
+/// The state of the encrypted file, in a few words.
+pub fn file_words(file: &SecretsFileView) -> String {
+    let state = if file.locked { "LOCKED: `ironcurtain secrets unlock`" } else { "unlocked" };
+    format!("in the encrypted file {}, {state}", file.path)
 }
 
 fn moved(server: Option<&str>, yes: bool, screen: Screen) -> anyhow::Result<ExitCode> {
@@ -90,13 +205,13 @@ fn moved(server: Option<&str>, yes: bool, screen: Screen) -> anyhow::Result<Exit
     if !yes && screen.is_for_programs() {
         return Ok(ExitCode::SUCCESS);
     }
-    if !yes && !screen.confirmed("Move them to the keyring?")? {
+    if !yes && !screen.confirmed("Move them?")? {
         screen.note("Nothing was moved.")?;
         return Ok(ExitCode::FAILURE);
     }
     keep(&change.secrets)?;
     change.write()?;
-    screen.note(&format!("The keyring has them; `{}` names them.", change.file.display()))?;
+    screen.note(&format!("They are kept; `{}` names them.", change.file.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -105,8 +220,8 @@ pub fn keep(secrets: &[PlainSecret]) -> anyhow::Result<()> {
     if secrets.is_empty() {
         return Ok(());
     }
-    let secrets = secrets.to_vec();
-    ask(move || plain_secrets::keep(&secrets))
+    let (store, secrets) = (opened()?, secrets.to_vec());
+    ask(move || plain_secrets::keep(&store, &secrets))
 }
 
 /// A line for each, which says where it is and where it goes.
@@ -127,50 +242,4 @@ fn ask<T: Send + 'static>(
 ) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(in_time(what))?)
-}
-
-fn read(name: &SecretName) -> anyhow::Result<Secret> {
-    let text = if io::stdin().is_terminal() {
-        typed(name).context("the secret cannot be read from this terminal")?
-    } else {
-        let mut text = String::new();
-        io::stdin().lock().take(MOST + 1).read_to_string(&mut text).context("standard input is no text")?;
-        text
-    };
-    Ok(Secret::typed(&text)?)
-}
-
-/// A line that is not shown while it is typed.
-fn typed(name: &SecretName) -> io::Result<String> {
-    let mut tty = File::options().read(true).write(true).open("/dev/tty")?;
-    write!(tty, "The secret `{name}` (it is not shown): ")?;
-    let quiet = Quiet::begin(&tty)?;
-    let mut line = String::new();
-    let read = BufReader::new(&tty).take(MOST + 1).read_line(&mut line);
-    drop(quiet);
-    writeln!(tty)?;
-    read.map(|_| line)
-}
-
-/// A terminal that does not show what is typed. Dropped, it does again; no key ends the program meanwhile.
-struct Quiet<'a> {
-    tty: &'a File,
-    before: Termios,
-}
-
-impl<'a> Quiet<'a> {
-    fn begin(tty: &'a File) -> io::Result<Self> {
-        let before = tcgetattr(tty)?;
-        let mut quiet = before.clone();
-        quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
-        tcsetattr(tty, OptionalActions::Flush, &quiet)?;
-        Ok(Self { tty, before })
-    }
-}
-
-impl Drop for Quiet<'_> {
-    fn drop(&mut self) {
-        // A terminal that is gone shows nothing.
-        let _ = tcsetattr(self.tty, OptionalActions::Flush, &self.before);
-    }
 }

@@ -81,8 +81,10 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
         ServersAction::Install(options) => install::install(home, options, screen),
         ServersAction::Update(options) => install::update(home, options, screen),
         ServersAction::Annotate { name, yes, unknown_as_text, drop_unseen, timeout, allow_root } => {
+            let secrets = crate::secrets::opened_for(Servers::load(&home)?.find(Some(name)))?;
             let inspection = Inspection {
                 programs: programs()?,
+                secrets,
                 home,
                 allow_root: *allow_root,
                 patience: Duration::from_secs(*timeout),

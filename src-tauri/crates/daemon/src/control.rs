@@ -10,14 +10,16 @@ use crate::autostart::DecideError;
 use crate::daemon_state::DaemonState;
 use crate::listener::{Peer, send};
 use crate::metrics::Gauges;
+use crate::secrets::{Secret, SecretStore, in_time};
 use crate::view;
 use crate::wire::{Line, Lines};
 use ironcurtain_audit as audit;
 use ironcurtain_protocol::{
-    AuditCheckView, ErrorCode, GrantView, MAX_FRAME_BYTES, Protection, Reply, ReplyFrame, Request,
-    RequestFrame, StatusView,
+    AuditCheckView, ErrorCode, GrantView, MAX_FRAME_BYTES, Passphrase, Protection, Reply, ReplyFrame,
+    Request, RequestFrame, SecretsFileView, StatusView,
 };
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// The most entries of the log given at once.
 const MOST_ENTRIES: usize = 10_000;
@@ -30,6 +32,8 @@ pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
     let (from, mut to) = peer.stream.into_split();
     let mut lines = Lines::new(from, MAX_FRAME_BYTES);
     while let Ok(Some(Line::Whole(line, _))) = lines.next().await {
+        // It may be a passphrase.
+        let line = Zeroizing::new(line);
         let asker = Asker::Peer(peer.pid);
         let numbered = match serde_json::from_slice::<RequestFrame>(&line) {
             Ok(RequestFrame { id, request }) => {
@@ -86,6 +90,12 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
         Request::Activity { limit } => activity(state, limit.min(MOST_ENTRIES)).await,
         Request::VerifyAudit => verify(state).await,
         Request::Metrics => metrics(state),
+        Request::UnlockSecrets { passphrase } => unlock_secrets(state, passphrase).await,
+        Request::LockSecrets => {
+            state.services.programs.secrets.lock();
+            state.services.changed();
+            Reply::Done
+        }
         Request::Shutdown => {
             state.services.shutdown.requested.cancel();
             Reply::Done
@@ -133,6 +143,23 @@ fn status(state: &DaemonState) -> StatusView {
         troubles: health,
         servers: state.reloader.settings().servers.names().map(str::to_owned).collect(),
         policy: state.services.snapshot().hash.clone(),
+        secrets_file: secrets_file(&state.services.programs.secrets),
+    }
+}
+
+/// One that cannot be seen is there and locked, as it is for servers.
+fn secrets_file(store: &SecretStore) -> Option<SecretsFileView> {
+    let locked = store.file_is_locked().unwrap_or(Some(true))?;
+    Some(SecretsFileView { path: store.path().display().to_string(), locked })
+}
+
+async fn unlock_secrets(state: &DaemonState, passphrase: Passphrase) -> Reply {
+    let store = state.services.programs.secrets.clone();
+    let unlocked = in_time(move || store.unlock(Secret::new(passphrase.reveal().to_owned()))).await;
+    state.services.changed();
+    match unlocked {
+        Ok(()) => Reply::Done,
+        Err(problem) => failed(ErrorCode::Storage, problem.to_string()),
     }
 }
 

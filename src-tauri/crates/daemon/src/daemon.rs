@@ -23,6 +23,7 @@ use crate::packages::Packages;
 use crate::policy_snapshot::SnapshotError;
 use crate::record_head;
 use crate::reload::{InitialState, ReloaderParts};
+use crate::secrets::SecretStore;
 use crate::server::{LISTENING, ServerError};
 use crate::services::Services;
 use crate::session_log::SessionLogs;
@@ -180,6 +181,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
             dir: options.programs,
             allow_root: options.allow_root,
             packages: Packages::of(&options.home),
+            secrets: SecretStore::of(&options.home.state),
         },
         home: options.home,
         config,
@@ -211,6 +213,12 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
 }
 
 impl Daemon {
+    /// The secrets of servers, as this process opened them.
+    #[must_use]
+    pub fn secrets(&self) -> SecretStore {
+        self.0.services.programs.secrets.clone()
+    }
+
     /// Does what a person's own program may ask for; the same as over the socket.
     pub async fn request(&self, request: Request) -> Reply {
         control::answer(&self.0, request, Asker::Own).await

@@ -1,32 +1,42 @@
-//! Secrets that the desktop's keyring keeps, and that settings name without holding them: `keyring:NAME`.
+//! Secrets that the desktop's keyring keeps, or an encrypted file where the person chose one, and that settings name without
+//! holding them: `keyring:NAME`.
 //!
 //! - A secret goes into the one server's environment or headers that name it, and nowhere else: no error, log or `Debug` has it.
-//! - Without a keyring, or with a locked one, there is no secret, and what needs it does not run. There is no other place for it.
+//! - Without a keyring or file, or with a locked one, there is no secret, and what needs it does not run.
 
+mod age;
+mod error;
+mod file;
+mod fill;
 mod keyring;
 mod name;
+mod store;
 
-pub use keyring::{Keyring, SecretError, Shelf, in_time};
+pub use age::AgeError;
+pub use error::{SecretError, SecretFileError, in_time};
+pub use fill::{UnfilledError, filled_env, filled_headers};
+pub use keyring::{Keyring, Shelf};
 pub use name::{SecretName, SecretNameError};
+pub use store::{SecretPlace, SecretStore};
 
-use std::collections::BTreeMap;
 use std::fmt;
+use zeroize::Zeroizing;
 
-/// The mark of a value that is in the keyring.
+/// The mark of a value that is a secret's name.
 const MARK: &str = "keyring:";
 
 /// The longest secret, in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// A text that nobody is shown.
+/// A text that nobody is shown, overwritten in memory when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct Secret(Zeroizing<String>);
 
 impl Secret {
     /// The text is one from now on.
     #[must_use]
     pub fn new(text: String) -> Self {
-        Self(text)
+        Self(Zeroizing::new(text))
     }
 
     /// The secret in a line that a person typed or piped, without the end of the line.
@@ -45,7 +55,7 @@ impl Secret {
         if text.contains(char::is_control) {
             return Err(SecretTextError::Control);
         }
-        Ok(Self(text.to_owned()))
+        Ok(Self::new(text.to_owned()))
     }
 
     /// The text itself, for whoever needs it.
@@ -75,16 +85,6 @@ pub enum SecretTextError {
     Control,
 }
 
-/// Why a value cannot be filled in.
-#[derive(Debug, thiserror::Error)]
-#[error("`{place}`: {source}")]
-pub struct UnfilledError {
-    /// Its place in the entry, as `env.API_KEY`.
-    pub place: String,
-    /// Why not.
-    pub source: SecretError,
-}
-
 /// The secret that a value is; nothing where it is a plain one.
 ///
 /// # Errors
@@ -104,53 +104,6 @@ pub fn named_in_header(value: &str) -> Result<Option<(&str, SecretName)>, Secret
     };
     let (before, rest) = value.split_at(start);
     Ok(named(rest)?.map(|name| (before, name)))
-}
-
-/// Variables with their secrets filled in.
-///
-/// # Errors
-/// [`UnfilledError`], for the first that has none.
-pub async fn filled_env(env: &BTreeMap<String, String>) -> Result<BTreeMap<String, Secret>, UnfilledError> {
-    filled(env, "env", |value| Ok(named(value)?.map(|name| ("", name)))).await
-}
-
-/// Headers with their secrets filled in.
-///
-/// # Errors
-/// As [`filled_env`].
-pub async fn filled_headers(
-    headers: &BTreeMap<String, String>,
-) -> Result<BTreeMap<String, Secret>, UnfilledError> {
-    filled(headers, "headers", named_in_header).await
-}
-
-async fn filled(
-    values: &BTreeMap<String, String>,
-    of: &str,
-    reference: impl Fn(&str) -> Result<Option<(&str, SecretName)>, SecretNameError>,
-) -> Result<BTreeMap<String, Secret>, UnfilledError> {
-    let mut all = BTreeMap::new();
-    let mut wanted = Vec::new();
-    for (key, value) in values {
-        let unfilled = |source| UnfilledError { place: format!("{of}.{key}"), source };
-        match reference(value).map_err(|problem| unfilled(problem.into()))? {
-            None => drop(all.insert(key.clone(), Secret(value.clone()))),
-            Some((before, name)) => wanted.push((key.clone(), before.to_owned(), name)),
-        }
-    }
-    let Some((first, ..)) = wanted.first() else { return Ok(all) };
-    let unfilled = |key: &str, source| UnfilledError { place: format!("{of}.{key}"), source };
-    let names: Vec<SecretName> = wanted.iter().map(|(_, _, name)| name.clone()).collect();
-    let look_up = move || {
-        let keyring = Keyring::open(Shelf::Secrets)?;
-        Ok(names.iter().map(|name| keyring.get(name)).collect::<Vec<_>>())
-    };
-    let found = in_time(look_up).await.map_err(|problem| unfilled(first, problem))?;
-    for ((key, before, _), found) in wanted.iter().zip(found) {
-        let secret = found.map_err(|problem| unfilled(key, problem))?;
-        all.insert(key.clone(), Secret(format!("{before}{}", secret.reveal())));
-    }
-    Ok(all)
 }
 
 #[cfg(test)]
@@ -181,12 +134,5 @@ mod tests {
         assert_eq!(Secret::typed("\n"), Err(SecretTextError::Empty));
         assert_eq!(Secret::typed("a\nb"), Err(SecretTextError::Control));
         assert_eq!(Secret::typed(&"x".repeat(LONGEST + 1)), Err(SecretTextError::TooLong));
-    }
-
-    #[tokio::test]
-    async fn plain_values_need_no_keyring() {
-        let env = BTreeMap::from([("A".to_owned(), "1".to_owned())]);
-        let filled = filled_env(&env).await.unwrap();
-        assert_eq!(filled.get("A").unwrap().reveal(), "1");
     }
 }

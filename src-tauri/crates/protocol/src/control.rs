@@ -5,6 +5,8 @@ use crate::view::{
     ActivityView, AuditCheckView, GrantView, LeftChoice, SessionRecordView, SessionView, StatusView,
 };
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use zeroize::Zeroizing;
 
 /// One request, numbered by the asker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,8 +101,40 @@ pub enum Request {
     VerifyAudit,
     /// Figures of what happens, for Prometheus.
     Metrics,
+    /// Opens the encrypted file of secrets for servers that start from now on.
+    UnlockSecrets {
+        /// Its passphrase.
+        passphrase: Passphrase,
+    },
+    /// Forgets what the passphrase opened. Servers that run keep what they were started with.
+    LockSecrets,
     /// Ends the daemon and every session.
     Shutdown,
+}
+
+/// A passphrase on its way to the trusted process: never shown, and overwritten when it is dropped.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Passphrase(Zeroizing<String>);
+
+impl Passphrase {
+    /// The text is one.
+    #[must_use]
+    pub fn new(text: String) -> Self {
+        Self(Zeroizing::new(text))
+    }
+
+    /// The text, for whoever opens something with it.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Passphrase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Passphrase")
+    }
 }
 
 /// One reply, with the number of its request.

@@ -11,14 +11,14 @@ mod questions;
 mod socket;
 mod view;
 
-pub use control::{ErrorCode, Reply, ReplyFrame, Request, RequestFrame};
+pub use control::{ErrorCode, Passphrase, Reply, ReplyFrame, Request, RequestFrame};
 pub use framing::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use hello::{Hello, HelloRefusal, Purpose, RefusalCode, ShimHello, ShimNote, StdioMode, Welcome};
 pub use questions::{DenialView, QuestionState, QuestionView, QuestionsView, WaitingChoice};
 pub use socket::{ConnectError, HOME_VARIABLE, SocketPathError, Sockets};
 pub use view::{
     ActivityView, AuditCheckView, ClientView, GrantView, LeftChoice, LeftFileView, LeftState, ProcessView,
-    Protection, RootView, SessionRecordView, SessionView, StatusView,
+    Protection, RootView, SecretsFileView, SessionRecordView, SessionView, StatusView,
 };
 
 /// Version of this protocol. Both sides must be equal: they are installed together.

@@ -41,6 +41,17 @@ pub struct StatusView {
     pub servers: Vec<String>,
     /// SHA-256 of the policy in force, as the audit log names it.
     pub policy: String,
+    /// The encrypted file that has the secrets of servers; nothing where the keyring is their place.
+    pub secrets_file: Option<SecretsFileView>,
+}
+
+/// The encrypted file of secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretsFileView {
+    /// Its path.
+    pub path: String,
+    /// Nobody has typed its passphrase since the trusted process started.
+    pub locked: bool,
 }
 
 /// One process of the chain that started the shim, as the kernel tells it.

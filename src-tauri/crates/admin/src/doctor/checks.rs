@@ -3,7 +3,9 @@
 use super::{Diagnosis, Doctor, Running};
 use crate::clients::{ClientReport, ClientState};
 use ironcurtain_audit as audit;
+use ironcurtain_daemon::config::Servers;
 use ironcurtain_daemon::home::Home;
+use ironcurtain_daemon::secrets::{Keyring, SecretPlace, SecretStore, Shelf, in_time};
 use std::fs;
 use std::path::Path;
 
@@ -53,15 +55,51 @@ pub(super) fn running(running: &Running) -> Diagnosis {
     let about = "IronCurtain";
     match running {
         Running::No => Diagnosis::ok(about, "it does not run; a client that starts the shim starts it"),
-        Running::Yes { pid, troubles } if troubles.is_empty() => {
+        Running::Yes { pid, troubles, .. } if troubles.is_empty() => {
             Diagnosis::ok(about, format!("it runs (process {pid})"))
         }
-        Running::Yes { pid, troubles } => Diagnosis::problem(
+        Running::Yes { pid, troubles, .. } => Diagnosis::problem(
             about,
             format!("it runs (process {pid}), and is in trouble: {}", troubles.join("; ")),
         ),
         Running::Silent(why) => Diagnosis::problem(about, format!("it does not answer: {why}"))
             .mended_by("`ironcurtain stop`, or end its process"),
+    }
+}
+
+/// The place that secrets are in.
+pub(super) async fn secrets(store: &SecretStore, servers: &Servers, running: &Running) -> Diagnosis {
+    let about = "secrets";
+    let looked = store.clone();
+    let file = store.path().display();
+    let needed = servers.iter().any(|server| !server.secret_names().is_empty());
+    match in_time(move || looked.place()).await {
+        Ok(SecretPlace::Keyring) => Diagnosis::ok(about, "they are in the keyring of the desktop"),
+        Ok(SecretPlace::File { .. }) => {
+            let is_open = matches!(running, Running::Yes { has_secrets: true, .. });
+            let beside = if in_time(|| Keyring::open(Shelf::Secrets).map(drop)).await.is_ok() {
+                "; a keyring answers too and is not used: to use it, move that file away and keep each secret again"
+            } else {
+                ""
+            };
+            if is_open {
+                Diagnosis::ok(
+                    about,
+                    format!("no keyring is used: they are in the encrypted file `{file}`, unlocked{beside}"),
+                )
+            } else {
+                let says =
+                    format!("no keyring is used: they are in the encrypted file `{file}`, locked{beside}");
+                Diagnosis::warning(about, says)
+                    .mended_by("`ironcurtain secrets unlock`, while IronCurtain runs")
+            }
+        }
+        Ok(SecretPlace::Nowhere(_)) => {
+            let says = "there is no keyring here, and no encrypted file yet";
+            let found = if needed { Diagnosis::problem(about, says) } else { Diagnosis::ok(about, says) };
+            found.mended_by("`ironcurtain secrets set NAME` offers to make the file")
+        }
+        Err(problem) => Diagnosis::problem(about, problem.to_string()),
     }
 }
 

@@ -185,6 +185,7 @@ async fn tools(
         programs: installer.programs.clone(),
         allow_root: installer.allow_root,
         patience: installer.patience,
+        secrets: installer.secrets.clone(),
     };
     let servers = Servers::load(&installer.home)?;
     let look = inspect_server(&inspection, &servers, server).await;

@@ -9,9 +9,10 @@ use clap::Args;
 use ironcurtain_admin::install::{
     Installed, Installer, ToolChange, Update, Updated, install as install_package, look_for_update,
 };
-use ironcurtain_daemon::Home;
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::packages::PackageState;
+use ironcurtain_daemon::secrets::SecretStore;
+use ironcurtain_daemon::{Home, Servers};
 use serde_json::{Value, json};
 use std::io;
 use std::process::ExitCode;
@@ -51,7 +52,7 @@ pub struct UpdateOptions {
 
 /// Installs a server's package.
 pub fn install(home: Home, options: &InstallOptions, screen: Screen) -> anyhow::Result<ExitCode> {
-    let installer = installer(home, options.allow_root)?;
+    let installer = installer(home, options.allow_root, crate::secrets::store()?)?;
     let installed = runtime()?.block_on(install_package(&installer, &options.name))?;
     screen.show(&installed_text(&installed), &installed_json(&installed))?;
     Ok(ExitCode::SUCCESS)
@@ -59,7 +60,8 @@ pub fn install(home: Home, options: &InstallOptions, screen: Screen) -> anyhow::
 
 /// Looks for another version of a server's package, and takes it after a yes.
 pub fn update(home: Home, options: &UpdateOptions, screen: Screen) -> anyhow::Result<ExitCode> {
-    let installer = installer(home, options.allow_root)?;
+    let secrets = crate::secrets::opened_for(Servers::load(&home)?.find(Some(&options.name)))?;
+    let installer = installer(home, options.allow_root, secrets)?;
     let found = runtime()?.block_on(look_for_update(&installer, &options.name, options.to.as_deref()))?;
     let update = match found {
         Updated::Found(update) => update,
@@ -94,8 +96,8 @@ pub fn state_json(state: &PackageState) -> Value {
     }
 }
 
-fn installer(home: Home, allow_root: bool) -> anyhow::Result<Installer> {
-    Ok(Installer { home, programs: programs()?, allow_root, patience: PATIENCE })
+fn installer(home: Home, allow_root: bool, secrets: SecretStore) -> anyhow::Result<Installer> {
+    Ok(Installer { secrets, home, programs: programs()?, allow_root, patience: PATIENCE })
 }
 
 fn runtime() -> io::Result<tokio::runtime::Runtime> {

@@ -89,7 +89,11 @@ pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Res
         programs: programs()?,
         allow_root: options.allow_root,
         patience: INSTALLING,
+        secrets: crate::secrets::opened_for(servers.find(Some(&adding.name)))?,
     };
+    if let Some(server) = servers.find(Some(&adding.name)) {
+        crate::secrets::must_have(&installer.secrets, server)?;
+    }
     let packaged = is_packaged(&servers, &adding.name);
     let looked = look(&installer, &servers, &adding, packaged, screen);
     let accepted = looked.and_then(|look| {
@@ -165,6 +169,7 @@ fn look(
         programs: installer.programs.clone(),
         allow_root: installer.allow_root,
         patience: LOOKING,
+        secrets: installer.secrets.clone(),
     };
     Ok(runtime.block_on(inspect_among(&inspection, servers, &adding.name))?)
 }

@@ -3,10 +3,11 @@
 use super::remote::RemoteServer;
 use super::sandbox::{PassEnv, Sandbox};
 use crate::mounts::FileWrites;
+use crate::secrets::{self, SecretName};
 use ironcurtain_policy::Unannotated;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One configured server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +53,15 @@ pub enum Sampling {
 impl Server {
     /// The program of the embedded filesystem server, which is part of IronCurtain.
     pub const EMBEDDED: &str = "ironcurtain-filesystem";
+
+    /// The secrets that its entry names, each once.
+    #[must_use]
+    pub fn secret_names(&self) -> BTreeSet<SecretName> {
+        let headers = self.remote.iter().flat_map(|remote| remote.headers().values());
+        let of_headers = headers.filter_map(|value| Some(secrets::named_in_header(value).ok()??.1));
+        let of_env = self.env.values().filter_map(|value| secrets::named(value).ok()?);
+        of_env.chain(of_headers).collect()
+    }
 
     /// The identity of what is started: another program, other arguments or another address are another server.
     #[must_use]

@@ -2,6 +2,7 @@
 
 use crate::packages::Packages;
 use crate::protection::Exposure;
+use crate::secrets::SecretStore;
 use ironcurtain_paths::OwnProgram;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,8 +10,8 @@ use std::path::{Path, PathBuf};
 /// Refuses the program at a path where another server may change it.
 pub(crate) type RefusesProgram = dyn Fn(&Path) -> Result<(), ProgramError> + Send + Sync;
 
-/// Our own helper programs, and the packages of others.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Our own helper programs, the packages of others, and the secrets that they are handed.
+#[derive(Debug, Clone)]
 pub struct ServerPrograms {
     /// The directory that has `ironcurtain-sandbox` and `ironcurtain-filesystem`.
     pub dir: PathBuf,
@@ -18,6 +19,8 @@ pub struct ServerPrograms {
     pub allow_root: bool,
     /// The packages that servers are started from.
     pub packages: Packages,
+    /// The secrets that their entries name.
+    pub secrets: SecretStore,
 }
 
 /// Why a program is not started.

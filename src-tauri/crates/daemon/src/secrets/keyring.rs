@@ -1,62 +1,15 @@
 //! The keyring: the Secret Service of the person's desktop.
 //!
-//! - Every call may wait for the person, who is asked by their desktop to unlock it: it is made on a thread of its own, with a
-//!   bound.
+//! - Every call may wait for the person, who is asked by their desktop to unlock it (`in_time`).
 
-use super::{Secret, SecretName, SecretNameError};
+use super::{Secret, SecretError, SecretName};
 use keyring_core::api::CredentialStoreApi;
 use keyring_core::{Entry, Error as StoreError};
 use secret_service::EncryptionType;
 use secret_service::blocking::SecretService;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::oneshot;
 use zbus_secret_service_keyring_store::Store;
-
-/// The time that the person has to unlock the keyring: less than a call waits for its server to start.
-const UNLOCK_BOUND: Duration = Duration::from_secs(25);
-
-/// Why there is no secret.
-#[derive(Debug, thiserror::Error)]
-pub enum SecretError {
-    /// No program keeps secrets here.
-    #[error(
-        "there is no keyring here, because no Secret Service answers on the session's D-Bus ({0}); start one, such as `gnome-keyring`, in your desktop session"
-    )]
-    NoKeyring(String),
-    /// It is locked, or the person did not unlock it.
-    #[error("the keyring is locked, or has no collection yet ({0}); unlock it, and try again")]
-    Locked(String),
-    /// Nobody has unlocked it.
-    #[error(
-        "the keyring did not answer within {n} s, perhaps because it is locked; unlock it, and try again",
-        n = UNLOCK_BOUND.as_secs()
-    )]
-    Slow,
-    /// It has none of this name.
-    #[error("there is no secret `{0}` in the keyring; put it there with `ironcurtain secrets set {0}`")]
-    Missing(SecretName),
-    /// It has another one of this name.
-    #[error(
-        "the keyring has another secret `{0}` already; look what needs it, and take it out with `ironcurtain secrets remove {0}`"
-    )]
-    Taken(SecretName),
-    /// It has several of this name, of which ours cannot be told.
-    #[error(
-        "the keyring has more than one secret `{0}`; take it out with `ironcurtain secrets remove {0}`, and put it there again"
-    )]
-    Several(SecretName),
-    /// It is no text.
-    #[error("the secret `{0}` is no text; put it there again with `ironcurtain secrets set {0}`")]
-    NotText(SecretName),
-    /// It can have no such name.
-    #[error(transparent)]
-    Name(#[from] SecretNameError),
-    /// The keyring says something else.
-    #[error("the keyring cannot be used: {0}")]
-    Failed(String),
-}
 
 /// The part of the keyring that something is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,26 +132,6 @@ impl Keyring {
         let label = HashMap::from([("label", label.as_str())]);
         let entry = self.store.build(self.shelf.service(), name.as_str(), Some(&label));
         entry.map_err(|problem| failed(&problem))
-    }
-}
-
-/// Runs what asks the keyring, and waits for it as long as a person may take.
-///
-/// # Errors
-/// [`SecretError`].
-pub async fn in_time<T: Send + 'static>(
-    ask: impl FnOnce() -> Result<T, SecretError> + Send + 'static,
-) -> Result<T, SecretError> {
-    let (send, answer) = oneshot::channel();
-    // Not of the runtime, which would wait for it at its end. Who no longer waits has given it up.
-    std::thread::Builder::new()
-        .name("keyring".to_owned())
-        .spawn(move || drop(send.send(ask())))
-        .map_err(|problem| SecretError::Failed(problem.to_string()))?;
-    match tokio::time::timeout(UNLOCK_BOUND, answer).await {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(_)) => Err(SecretError::Failed("its client broke".to_owned())),
-        Err(_) => Err(SecretError::Slow),
     }
 }
 

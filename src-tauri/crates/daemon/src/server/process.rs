@@ -19,7 +19,7 @@ use crate::containment::{
 use crate::mounts::Need;
 use crate::network::{ServesNetwork, Serving};
 use crate::packages::{FolderLock, PackageError};
-use crate::secrets;
+use crate::secrets::{SecretStore, filled_env};
 use crate::wire::{Allowance, Input, Output};
 use ironcurtain_egress::Dialer;
 use ironcurtain_paths::CanonicalPath;
@@ -234,9 +234,16 @@ impl Drop for Killer {
 pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
     if let Some(server) = &start.server.remote {
         let RemoteWay { dialer, memory, waited_for } = start.way.ok_or(ServerStartError::NoWay)?;
-        return remote::start(RemoteStart { server, dialer, memory: &memory, waited_for }).await;
+        return remote::start(RemoteStart {
+            server,
+            secrets: &start.programs.secrets,
+            dialer,
+            memory: &memory,
+            waited_for,
+        })
+        .await;
     }
-    let filled = with_secrets(start.server).await?;
+    let filled = with_secrets(&start.programs.secrets, start.server).await?;
     let start = Start { server: &filled, ..start };
     let (packages, server) = (start.programs.packages.clone(), start.server.clone());
     let ready = tokio::task::spawn_blocking(move || packages.ready(&server)).await?;
@@ -265,8 +272,8 @@ async fn run(containment: &Containment, start: Start<'_>) -> Result<Process, Ser
 }
 
 /// The server with the secrets that its variables name.
-async fn with_secrets(server: &Server) -> Result<Server, ServerStartError> {
-    let env = secrets::filled_env(&server.env).await?;
+async fn with_secrets(store: &SecretStore, server: &Server) -> Result<Server, ServerStartError> {
+    let env = filled_env(store, &server.env).await?;
     let env = env.into_iter().map(|(name, secret)| (name, secret.reveal().to_owned())).collect();
     Ok(Server { env, ..server.clone() })
 }

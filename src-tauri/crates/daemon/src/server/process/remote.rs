@@ -16,7 +16,7 @@ mod http;
 
 use super::{Process, ProcessHold};
 use crate::config::RemoteServer;
-use crate::secrets;
+use crate::secrets::{SecretStore, filled_headers};
 use crate::server::start_error::ServerStartError;
 use crate::wire::{Allowance, pair};
 use exchange::Exchange;
@@ -47,6 +47,8 @@ impl RemoteHold {
 /// Everything that the conversation is begun with.
 pub(super) struct RemoteStart<'a> {
     pub(super) server: &'a RemoteServer,
+    /// The secrets that its headers name.
+    pub(super) secrets: &'a SecretStore,
     /// Opens its connections.
     pub(super) dialer: Dialer,
     /// The memory for what it says.
@@ -57,8 +59,8 @@ pub(super) struct RemoteStart<'a> {
 
 /// Begins the conversation; nothing is connected to before there is something to say.
 pub(super) async fn start(start: RemoteStart<'_>) -> Result<Process, ServerStartError> {
-    let RemoteStart { server, dialer, memory, waited_for } = start;
-    let headers = secrets::filled_headers(server.headers()).await?;
+    let RemoteStart { server, secrets, dialer, memory, waited_for } = start;
+    let headers = filled_headers(secrets, server.headers()).await?;
     let http = Http::new(server, dialer, headers).await?;
     let (from_us, stdin) = pair()?;
     let (stdout, to_us) = pair()?;

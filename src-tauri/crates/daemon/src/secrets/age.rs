@@ -1,0 +1,211 @@
+//! The age file format, version 1, for one passphrase: bytes to bytes. `age --decrypt` reads what is made here.
+//!
+//! - Every byte of a file is authenticated: one that was changed, cut or made longer is refused whole.
+//! - What is decrypted is overwritten in memory when it is dropped.
+
+use super::Secret;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use ring::rand::{SecureRandom, SystemRandom};
+use ring::{error::Unspecified, hkdf, hmac};
+use zeroize::Zeroizing;
+
+/// The first line.
+const VERSION: &str = "age-encryption.org/v1";
+
+/// Goes before the salt, so that the same passphrase makes other keys elsewhere.
+const LABEL: &[u8] = b"age-encryption.org/v1/scrypt";
+
+/// The cost of one guess of the passphrase: 2^18 rounds, 256 MiB, about a second. The usual one of `age`.
+const WORK: u8 = if cfg!(test) { 8 } else { 18 };
+
+/// The most that a file may ask for: 1 GiB.
+const MOST_WORK: u8 = 20;
+
+/// The bytes of a piece of the content.
+const PIECE: usize = 64 * 1024;
+
+/// The bytes that a sealed piece is longer.
+const TAG: usize = 16;
+
+/// Why a file does not open, or is not made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AgeError {
+    /// It is none, or for something else than a passphrase.
+    #[error("it is no file that `age` made with a passphrase")]
+    Format,
+    /// It opens for another passphrase, or its header was changed.
+    #[error("the passphrase is wrong, or the file was changed")]
+    Passphrase,
+    /// What comes after its header is not what was written.
+    #[error("the file was changed or cut after it was written")]
+    Changed,
+    /// It wants more memory than we give.
+    #[error("it asks for 2^{0} rounds of work, and at most 2^{MOST_WORK} are done")]
+    Work(u8),
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes")]
+    Random,
+}
+
+/// A file with this content for this passphrase.
+///
+/// # Errors
+/// [`AgeError::Random`].
+pub fn encrypt(passphrase: &Secret, content: &[u8]) -> Result<Vec<u8>, AgeError> {
+    sealed(passphrase, content, WORK)
+}
+
+fn sealed(passphrase: &Secret, content: &[u8], work: u8) -> Result<Vec<u8>, AgeError> {
+    let (file_key, salt, nonce) = (Zeroizing::new(random()?), random()?, random()?);
+    let mut wrapped = file_key.to_vec();
+    let wrapping = key(&*wrapping_key(passphrase, &salt, work)?)?;
+    wrapping
+        .seal_in_place_append_tag(first_nonce(), Aad::empty(), &mut wrapped)
+        .map_err(|_| AgeError::Format)?;
+    let stanza = format!("-> scrypt {} {work}\n{}\n", encoded(&salt), encoded(&wrapped));
+    let header = format!("{VERSION}\n{stanza}---");
+    let mac = hmac::sign(
+        &hmac::Key::new(hmac::HMAC_SHA256, &*derived(&*file_key, &[], b"header")?),
+        header.as_bytes(),
+    );
+    let mut file = format!("{header} {}\n", encoded(mac.as_ref())).into_bytes();
+    file.extend_from_slice(&nonce);
+    let content_key = key(&*derived(&*file_key, &nonce, b"payload")?)?;
+    let pieces = pieces(content, PIECE);
+    let last = pieces.len().saturating_sub(1);
+    for (number, piece) in pieces.into_iter().enumerate() {
+        let mut sealed = Zeroizing::new(Vec::with_capacity(PIECE + TAG));
+        sealed.extend_from_slice(piece);
+        let nonce = piece_nonce(number, number == last);
+        content_key
+            .seal_in_place_append_tag(nonce, Aad::empty(), &mut *sealed)
+            .map_err(|_| AgeError::Format)?;
+        file.extend_from_slice(&sealed);
+    }
+    Ok(file)
+}
+
+/// The content of a file.
+///
+/// # Errors
+/// [`AgeError`]; then nothing of it is known.
+pub fn decrypt(passphrase: &Secret, file: &[u8]) -> Result<Zeroizing<Vec<u8>>, AgeError> {
+    let Header { salt, work, mut wrapped, signed, mac, rest } = Header::read(file).ok_or(AgeError::Format)?;
+    if work > MOST_WORK {
+        return Err(AgeError::Work(work));
+    }
+    let wrapping = key(&*wrapping_key(passphrase, &salt, work)?)?;
+    let file_key = wrapping.open_in_place(first_nonce(), Aad::empty(), &mut wrapped);
+    let file_key = Zeroizing::new(file_key.map_err(|_| AgeError::Passphrase)?.to_vec());
+    let mac_key = hmac::Key::new(hmac::HMAC_SHA256, &*derived(&file_key, &[], b"header")?);
+    hmac::verify(&mac_key, signed, &mac).map_err(|_| AgeError::Changed)?;
+    let (nonce, sealed) = rest.split_at_checked(16).ok_or(AgeError::Changed)?;
+    let content_key = key(&*derived(&file_key, nonce, b"payload")?)?;
+    let mut content = Zeroizing::new(Vec::with_capacity(sealed.len()));
+    let pieces = pieces(sealed, PIECE + TAG);
+    let last = pieces.len().saturating_sub(1);
+    for (number, piece) in pieces.into_iter().enumerate() {
+        let mut piece = Zeroizing::new(piece.to_vec());
+        let nonce = piece_nonce(number, number == last);
+        let open = content_key.open_in_place(nonce, Aad::empty(), &mut piece);
+        let open = open.map_err(|_| AgeError::Changed)?;
+        // An empty piece would be another way to write the same content.
+        if open.is_empty() && number > 0 {
+            return Err(AgeError::Changed);
+        }
+        content.extend_from_slice(open);
+    }
+    Ok(content)
+}
+
+struct Header<'a> {
+    salt: [u8; 16],
+    work: u8,
+    wrapped: [u8; 32],
+    signed: &'a [u8],
+    mac: [u8; 32],
+    rest: &'a [u8],
+}
+
+impl<'a> Header<'a> {
+    fn read(file: &'a [u8]) -> Option<Self> {
+        let mut lines = file.splitn(5, |byte| *byte == b'\n');
+        let mut line = || std::str::from_utf8(lines.next()?).ok();
+        let (version, stanza, body, end) = (line()?, line()?, line()?, line()?);
+        let rest = lines.next()?;
+        let [salt, work] =
+            stanza.strip_prefix("-> scrypt ")?.split(' ').collect::<Vec<_>>().try_into().ok()?;
+        let mac = decoded(end.strip_prefix("--- ")?)?;
+        // As it was written, and not in one of the other ways to write the same number.
+        let work: u8 = Some(work)
+            .filter(|work| work.bytes().all(|b| b.is_ascii_digit()) && !work.starts_with('0'))?
+            .parse()
+            .ok()?;
+        let signed = file.get(..version.len() + stanza.len() + body.len() + 3 + "---".len())?;
+        (version == VERSION).then_some(())?;
+        Some(Self { salt: decoded(salt)?, work, wrapped: decoded(body)?, signed, mac, rest })
+    }
+}
+
+fn wrapping_key(passphrase: &Secret, salt: &[u8; 16], work: u8) -> Result<Zeroizing<[u8; 32]>, AgeError> {
+    let cost = scrypt::Params::new(work, 8, 1).map_err(|_| AgeError::Work(work))?;
+    let mut key = Zeroizing::new([0; 32]);
+    let salt = [LABEL, salt].concat();
+    scrypt::scrypt(passphrase.reveal().as_bytes(), &salt, &cost, &mut *key).map_err(|_| AgeError::Format)?;
+    Ok(key)
+}
+
+struct Len32;
+
+impl hkdf::KeyType for Len32 {
+    fn len(&self) -> usize {
+        32
+    }
+}
+
+fn derived(file_key: &[u8], salt: &[u8], purpose: &[u8]) -> Result<Zeroizing<[u8; 32]>, AgeError> {
+    let mut key = Zeroizing::new([0; 32]);
+    let from = hkdf::Salt::new(hkdf::HKDF_SHA256, salt).extract(file_key);
+    let filled = from.expand(&[purpose], Len32).and_then(|out| out.fill(&mut *key));
+    filled.map_err(|Unspecified| AgeError::Format)?;
+    Ok(key)
+}
+
+fn key(bytes: &[u8; 32]) -> Result<LessSafeKey, AgeError> {
+    UnboundKey::new(&CHACHA20_POLY1305, bytes).map(LessSafeKey::new).map_err(|Unspecified| AgeError::Format)
+}
+
+/// For a key that seals one thing only.
+fn first_nonce() -> Nonce {
+    Nonce::assume_unique_for_key([0; 12])
+}
+
+/// Its number, and whether it is the last: none can be taken away, added or put elsewhere.
+fn piece_nonce(number: usize, is_last: bool) -> Nonce {
+    let [a, b, c, d, e, f, g, h] = (number as u64).to_be_bytes();
+    Nonce::assume_unique_for_key([0, 0, 0, a, b, c, d, e, f, g, h, u8::from(is_last)])
+}
+
+/// One piece at least, which may be empty.
+fn pieces(bytes: &[u8], size: usize) -> Vec<&[u8]> {
+    if bytes.is_empty() { vec![bytes] } else { bytes.chunks(size).collect() }
+}
+
+fn random() -> Result<[u8; 16], AgeError> {
+    let mut bytes = [0; 16];
+    SystemRandom::new().fill(&mut bytes).map_err(|Unspecified| AgeError::Random)?;
+    Ok(bytes)
+}
+
+fn encoded(bytes: &[u8]) -> String {
+    STANDARD_NO_PAD.encode(bytes)
+}
+
+fn decoded<const N: usize>(text: &str) -> Option<[u8; N]> {
+    STANDARD_NO_PAD.decode(text).ok()?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! The encrypted file that has the secrets where there is no keyring: JSON in the format of `age`, for one passphrase.
+//!
+//! - It is replaced whole or not at all, and nobody else can read it (mode 0600).
+//! - INVARIANT: what is in memory goes with the last handle, or when it is locked, and is overwritten then.
+
+use super::{Secret, SecretFileError, SecretName, age};
+use crate::atomic_file;
+use ironcurtain_paths::bounded_read;
+use rustix::fs::{FlockOperation, flock};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// The fewest characters of a new passphrase.
+const SHORTEST: usize = 10;
+
+/// The secrets by their names.
+pub(super) type Contents = BTreeMap<SecretName, Secret>;
+
+/// The file, and its passphrase: as it was read last.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    path: PathBuf,
+    passphrase: Secret,
+    mark: Mark,
+    contents: Contents,
+}
+
+/// The content that a file had: another one has another mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    inode: (u64, u64),
+    length: u64,
+    changed: (i64, i64),
+}
+
+impl OpenFile {
+    /// Makes a file that is not there yet, without a secret.
+    pub(super) fn make(path: &Path, passphrase: Secret) -> Result<Self, SecretFileError> {
+        if passphrase.reveal().chars().count() < SHORTEST {
+            return Err(SecretFileError::Short(SHORTEST));
+        }
+        let _turn = turn(path)?;
+        if is_there(path)? {
+            return Err(SecretFileError::There(path.to_path_buf()));
+        }
+        let mark = write(path, &passphrase, &Contents::new())?;
+        Ok(Self { path: path.to_path_buf(), passphrase, mark, contents: Contents::new() })
+    }
+
+    /// Opens the file with its passphrase.
+    pub(super) fn open(path: &Path, passphrase: Secret) -> Result<Self, SecretFileError> {
+        let (mark, contents) = read(path, &passphrase)?;
+        Ok(Self { path: path.to_path_buf(), passphrase, mark, contents })
+    }
+
+    /// Its secrets, read again where another program has written it.
+    pub(super) fn contents(&mut self) -> Result<&Contents, SecretFileError> {
+        let at = |source| SecretFileError::Io { path: self.path.clone(), source };
+        if Mark::of(&bounded_read::open(&self.path).map_err(at)?).map_err(at)? != self.mark {
+            (self.mark, self.contents) = read(&self.path, &self.passphrase)?;
+        }
+        Ok(&self.contents)
+    }
+
+    /// Changes them, beside other programs that do so.
+    pub(super) fn change<T>(
+        &mut self,
+        change: impl FnOnce(&mut Contents) -> Result<T, SecretFileError>,
+    ) -> Result<T, SecretFileError> {
+        let _turn = turn(&self.path)?;
+        let mut contents = self.contents()?.clone();
+        let done = change(&mut contents)?;
+        self.mark = write(&self.path, &self.passphrase, &contents)?;
+        self.contents = contents;
+        Ok(done)
+    }
+}
+
+impl Mark {
+    fn of(file: &File) -> io::Result<Self> {
+        let found = file.metadata()?;
+        let changed = (found.mtime(), found.mtime_nsec());
+        Ok(Self { inode: (found.dev(), found.ino()), length: found.len(), changed })
+    }
+}
+
+/// Where it is not known, there is one: then nothing else is asked for secrets.
+pub(super) fn is_there(path: &Path) -> Result<bool, SecretFileError> {
+    match path.symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(SecretFileError::Io { path: path.to_path_buf(), source }),
+    }
+}
+
+fn read(path: &Path, passphrase: &Secret) -> Result<(Mark, Contents), SecretFileError> {
+    let at = |source| SecretFileError::Io { path: path.to_path_buf(), source };
+    let file = bounded_read::open(path).map_err(at)?;
+    let (mark, mut bytes) = (Mark::of(&file).map_err(at)?, Vec::new());
+    file.take(bounded_read::LONGEST).read_to_end(&mut bytes).map_err(at)?;
+    let content = age::decrypt(passphrase, &bytes);
+    let content = content.map_err(|source| SecretFileError::Unopened { path: path.to_path_buf(), source })?;
+    let other = || SecretFileError::Other(path.to_path_buf());
+    let texts: BTreeMap<String, String> = serde_json::from_slice(&content).map_err(|_| other())?;
+    let named = |(name, text): (String, String)| {
+        let name = SecretName::try_from(name.as_str()).map_err(|_| other())?;
+        Ok((name, Secret::new(text)))
+    };
+    Ok((mark, texts.into_iter().map(named).collect::<Result<_, SecretFileError>>()?))
+}
+
+fn write(path: &Path, passphrase: &Secret, contents: &Contents) -> Result<Mark, SecretFileError> {
+    let at = |source| SecretFileError::Io { path: path.to_path_buf(), source };
+    let texts: BTreeMap<&str, &str> =
+        contents.iter().map(|(name, secret)| (name.as_str(), secret.reveal())).collect();
+    // As long as it can become, so that it does not move and leave a copy.
+    let longest = texts.iter().map(|(name, text)| name.len() + 6 * text.len() + 8).sum::<usize>() + 8;
+    let mut content = Zeroizing::new(Vec::with_capacity(longest));
+    serde_json::to_writer(&mut *content, &texts).map_err(|problem| at(problem.into()))?;
+    let file = age::encrypt(passphrase, &content);
+    let file = file.map_err(|source| SecretFileError::Unopened { path: path.to_path_buf(), source })?;
+    atomic_file::replace(path, file).map_err(at)?;
+    Mark::of(&bounded_read::open(path).map_err(at)?).map_err(at)
+}
+
+/// The right to write the file: its folder, locked until this is dropped.
+fn turn(path: &Path) -> Result<File, SecretFileError> {
+    let at = |source| SecretFileError::Io { path: path.to_path_buf(), source };
+    let folder = path.parent().ok_or_else(|| at(io::ErrorKind::NotFound.into()))?;
+    let folder = File::open(folder).map_err(at)?;
+    flock(&folder, FlockOperation::LockExclusive).map_err(|problem| at(problem.into()))?;
+    Ok(folder)
+}

@@ -1,0 +1,92 @@
+use super::*;
+use std::os::unix::fs::PermissionsExt;
+
+const PASSPHRASE: &str = "four words and more";
+
+fn secret(text: &str) -> Secret {
+    Secret::new(text.to_owned())
+}
+
+fn name(text: &str) -> SecretName {
+    SecretName::try_from(text).unwrap()
+}
+
+/// A store with a file that somebody made.
+fn made(folder: &Path) -> SecretStore {
+    let store = SecretStore::of(folder);
+    OpenFile::make(store.path(), secret(PASSPHRASE)).unwrap();
+    store
+}
+
+#[test]
+fn a_file_is_the_place_locked_until_its_passphrase_is_there_and_again_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(SecretStore::of(folder.path()).file_is_locked().unwrap(), None);
+    let store = made(folder.path());
+    let mode = std::fs::metadata(store.path()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let is_locked = |refused: SecretError| matches!(refused, SecretError::File(SecretFileError::Locked(_)));
+    assert!(is_locked(store.get(&name("api")).unwrap_err()));
+    assert!(is_locked(store.set(&name("api"), &secret("x")).unwrap_err()));
+    let wrong = store.unlock(secret("four words and less")).unwrap_err().to_string();
+    assert!(
+        wrong.contains("the passphrase is wrong, or the file was changed; nothing in it was changed"),
+        "{wrong}"
+    );
+    assert_eq!(store.file_is_locked().unwrap(), Some(true));
+    store.unlock(secret(PASSPHRASE)).unwrap();
+    store.set(&name("api"), &secret("k1")).unwrap();
+    let clone = store.clone();
+    assert_eq!(clone.get(&name("api")).unwrap(), secret("k1"));
+    let missing = store.get(&name("other")).unwrap_err();
+    assert!(matches!(missing, SecretError::File(SecretFileError::Missing(_))), "{missing}");
+    store.lock();
+    assert!(is_locked(clone.get(&name("api")).unwrap_err()));
+}
+
+#[test]
+fn what_another_program_writes_is_read_and_nothing_is_lost_between_the_two() {
+    let folder = tempfile::tempdir().unwrap();
+    let (here, there) = (made(folder.path()), SecretStore::of(folder.path()));
+    for store in [&here, &there] {
+        store.unlock(secret(PASSPHRASE)).unwrap();
+    }
+    there.set(&name("a"), &secret("1")).unwrap();
+    here.set(&name("b"), &secret("2")).unwrap();
+    assert_eq!(there.list().unwrap(), [name("a"), name("b")]);
+    let taken =
+        here.add([(&name("c"), &secret("3")), (&name("a"), &secret("other"))].into_iter()).unwrap_err();
+    assert!(matches!(taken, SecretError::File(SecretFileError::Taken(_))), "{taken}");
+    assert_eq!(there.list().unwrap(), [name("a"), name("b")], "all or none");
+    // Made anew for another passphrase, it does not open with the old one.
+    std::fs::remove_file(here.path()).unwrap();
+    OpenFile::make(here.path(), secret("another passphrase")).unwrap();
+    assert!(there.get(&name("a")).is_err());
+}
+
+#[test]
+fn a_file_that_is_cut_or_exchanged_is_refused_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = made(folder.path());
+    store.unlock(secret(PASSPHRASE)).unwrap();
+    let whole = std::fs::read(store.path()).unwrap();
+    for broken in [&whole[..whole.len() - 1], b"", b"no age at all"] {
+        std::fs::write(store.path(), broken).unwrap();
+        let refused = store.set(&name("api"), &secret("x")).unwrap_err();
+        assert!(matches!(refused, SecretError::File(SecretFileError::Unopened { .. })), "{refused}");
+        assert_eq!(std::fs::read(store.path()).unwrap(), broken);
+    }
+    std::fs::write(store.path(), whole).unwrap();
+    store.set(&name("api"), &secret("x")).unwrap();
+}
+
+#[test]
+fn a_passphrase_that_everybody_guesses_makes_no_file_and_a_file_is_made_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("secrets.age");
+    let short = OpenFile::make(&path, secret("password")).unwrap_err();
+    assert!(matches!(short, SecretFileError::Short(10)) && !path.exists(), "{short}");
+    OpenFile::make(&path, secret(PASSPHRASE)).unwrap();
+    let again = OpenFile::make(&path, secret(PASSPHRASE)).unwrap_err();
+    assert!(matches!(again, SecretFileError::There(_)), "{again}");
+}

@@ -1,0 +1,206 @@
+//! Secrets in the encrypted file that the person chose, where no keyring answers: the real command, the real trusted process.
+//!
+//! - Neither a secret nor the passphrase stands in a file, on a command line or in an answer.
+
+use crate::client::Client;
+use crate::place::Place;
+use crate::secrets::{
+    NONE, SECRET, UNLOCKED, command_lines_with, files_with, install, on_a_bus, proof, sha256, text,
+};
+use crate::world::{World, programs};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const PASSPHRASE: &str = "four words that nobody knows 7b1d";
+
+/// The command for this home, with this on its standard input and no keyring.
+fn command(ours: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(programs().join("ironcurtain"));
+    command.args(arguments).env("IRONCURTAIN_HOME", ours);
+    command.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
+    command
+}
+
+fn with_input(mut command: Command, input: &str) -> (bool, String) {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output: Output = child.wait_with_output().unwrap();
+    let said = text(&output);
+    assert!(!said.contains(SECRET) && !said.contains(PASSPHRASE), "{said}");
+    (output.status.success(), said)
+}
+
+fn run(ours: &Path, arguments: &[&str], input: &str) -> (bool, String) {
+    with_input(command(ours, arguments), input)
+}
+
+/// Keeps the secret in a new file.
+fn make(ours: &Path) -> PathBuf {
+    let made = run(ours, &["secrets", "set", "api", "--make-file"], &format!("{SECRET}\n{PASSPHRASE}\n"));
+    assert!(made.0 && made.1.contains("secrets.age` has `api`"), "{made:?}");
+    ours.join("state/secrets.age")
+}
+
+fn greet(world: &World, server: &str) -> (Client, Value) {
+    let mut client = world.start(server);
+    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let answer = client.request("initialize", params);
+    (client, answer)
+}
+
+fn refusal(world: &World) -> String {
+    greet(world, "hostile").1["error"]["message"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_secret_of_the_file_reaches_its_server_and_nothing_else_while_it_is_unlocked() {
+    on_a_bus(
+        "secret_file::a_secret_of_the_file_reaches_its_server_and_nothing_else_while_it_is_unlocked",
+        NONE,
+        || {
+            let mut world = World::with(|prepared| {
+                install(prepared, "api");
+                let path = prepared.home.config.join("mcp-servers.json");
+                let mut servers: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+                servers["beside"] = servers["hostile"].clone();
+                servers["beside"].as_object_mut().unwrap().remove("env");
+                fs::write(&path, servers.to_string()).unwrap();
+                let path = prepared.home.policy().join("tool-annotations.json");
+                let mut annotations: Value =
+                    serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+                let text = annotations["servers"]["hostile"].to_string().replace("\"hostile\"", "\"beside\"");
+                annotations["servers"]["beside"] = serde_json::from_str(&text).unwrap();
+                fs::write(&path, annotations.to_string()).unwrap();
+            });
+            let ours = world.ours();
+            let not_asked = run(&ours, &["secrets", "set", "api"], SECRET);
+            assert!(!not_asked.0 && not_asked.1.contains("there is no keyring here"), "{not_asked:?}");
+            assert!(not_asked.1.contains("or keep secrets in an encrypted file"), "{not_asked:?}");
+            assert!(!ours.join("state/secrets.age").exists(), "nobody chose it");
+
+            let file = make(&ours);
+            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+            let bytes = fs::read(&file).unwrap();
+            let head = String::from_utf8_lossy(&bytes[..70]).into_owned();
+            assert!(
+                head.starts_with("age-encryption.org/v1\n-> scrypt ") && head.contains(" 18\n"),
+                "{head}"
+            );
+
+            let told = refusal(&world);
+            assert!(
+                told.contains("`env.API_KEY`: the secrets are locked in the encrypted file")
+                    && told.contains("`ironcurtain secrets unlock`"),
+                "{told}"
+            );
+            let status = || run(&ours, &["status"], "").1;
+            assert!(status().contains("LOCKED: `ironcurtain secrets unlock`"), "{}", status());
+            let looked = run(&ours, &["doctor", "--allow-root"], "").1;
+            assert!(
+                looked.contains("warning  secrets: no keyring is used: they are in the encrypted file"),
+                "{looked}"
+            );
+            assert!(looked.contains("warning  server hostile: not started for a look"), "{looked}");
+
+            let wrong = run(&ours, &["secrets", "unlock"], "four other words\n");
+            assert!(
+                !wrong.0 && wrong.1.contains("the passphrase is wrong, or the file was changed"),
+                "{wrong:?}"
+            );
+            assert!(refusal(&world).contains("locked"), "a wrong one opens nothing");
+
+            let unlocked = run(&ours, &["secrets", "unlock"], &format!("{PASSPHRASE}\n"));
+            assert!(unlocked.0 && status().contains("secrets.age, unlocked"), "{unlocked:?}");
+            let mut client = world.connect("hostile");
+            assert_eq!(proof(&world, &mut client), sha256(SECRET));
+            client.hang_up();
+            let mut beside = world.connect("beside");
+            let environment = beside.plain("environ").ok();
+            assert!(environment.contains("PATH") && !environment.contains(SECRET), "{environment}");
+            assert!(!environment.contains("API_KEY"), "{environment}");
+
+            for hidden in [SECRET, PASSPHRASE] {
+                assert_eq!(files_with(hidden, &ours), Vec::<String>::new());
+                assert_eq!(
+                    files_with(hidden, Path::new(&std::env::var("HOME").unwrap())),
+                    Vec::<String>::new()
+                );
+                assert_eq!(command_lines_with(hidden), Vec::<String>::new());
+                assert!(!world.log().contains(hidden));
+            }
+            assert!(run(&ours, &["secrets", "lock"], "").0);
+            assert!(refusal(&world).contains("the secrets are locked"));
+            assert!(run(&ours, &["secrets", "unlock"], &format!("{PASSPHRASE}\n")).0);
+            world.restart_after(|| {});
+            assert!(
+                refusal(&world).contains("the secrets are locked"),
+                "what was typed ends with the trusted process"
+            );
+        },
+    );
+}
+
+#[test]
+fn a_full_disk_and_a_changed_file_lose_no_secret() {
+    on_a_bus("secret_file::a_full_disk_and_a_changed_file_lose_no_secret", NONE, || {
+        let place = Place::new(|_| {});
+        let ours = place.ours();
+        let file = make(&ours);
+        let whole = fs::read(&file).unwrap();
+        // No file may have a byte.
+        let mut full = Command::new("sh");
+        full.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]).arg(programs().join("ironcurtain"));
+        full.args(["secrets", "set", "more"]).env("IRONCURTAIN_HOME", &ours);
+        full.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
+        let said = with_input(full, &format!("another\n{PASSPHRASE}\n"));
+        assert!(!said.0 && said.1.contains("cannot be read or written, and is as it was"), "{said:?}");
+        assert_eq!(fs::read(&file).unwrap(), whole);
+        let beside = fs::read_dir(file.parent().unwrap()).unwrap().flatten();
+        assert!(
+            !beside
+                .map(|one| one.file_name())
+                .any(|name| name.to_string_lossy().starts_with(".ironcurtain-"))
+        );
+
+        let mut changed = whole.clone();
+        *changed.last_mut().unwrap() ^= 1;
+        fs::write(&file, &changed).unwrap();
+        let said = run(&ours, &["secrets", "set", "more"], &format!("another\n{PASSPHRASE}\n"));
+        assert!(!said.0 && said.1.contains("was changed or cut after it was written"), "{said:?}");
+        assert_eq!(fs::read(&file).unwrap(), changed, "what is left of it stays");
+        fs::write(&file, &whole).unwrap();
+        let said = run(&ours, &["secrets", "set", "more"], &format!("another\n{PASSPHRASE}\n"));
+        assert!(said.0, "the twin: {said:?}");
+        let listed = run(&ours, &["secrets", "list"], &format!("{PASSPHRASE}\n"));
+        assert_eq!(listed.1, "api\nmore\n");
+    });
+}
+
+#[test]
+fn a_keyring_that_comes_back_is_not_mixed_with_the_file() {
+    on_a_bus("secret_file::a_keyring_that_comes_back_is_not_mixed_with_the_file", UNLOCKED, || {
+        let (place, other) = (Place::new(|_| {}), Place::new(|_| {}));
+        let with_keyring = |ours: &Path, arguments: &[&str], input: &str| {
+            let mut command = Command::new(programs().join("ironcurtain"));
+            command.args(arguments).env("IRONCURTAIN_HOME", ours);
+            with_input(command, input)
+        };
+        let refused = with_keyring(&place.ours(), &["secrets", "set", "api", "--make-file"], SECRET);
+        assert!(!refused.0 && refused.1.contains("a keyring keeps the secrets here"), "{refused:?}");
+        make(&place.ours());
+        let set =
+            with_keyring(&place.ours(), &["secrets", "set", "more"], &format!("another\n{PASSPHRASE}\n"));
+        assert!(set.0 && set.1.contains("secrets.age` has `more`"), "{set:?}");
+        let listed = with_keyring(&place.ours(), &["secrets", "list"], &format!("{PASSPHRASE}\n"));
+        assert_eq!(listed.1, "api\nmore\n");
+        let listed = with_keyring(&other.ours(), &["secrets", "list"], "");
+        assert!(listed.1.contains("The keyring has no secret of IronCurtain's"), "{listed:?}");
+        let looked = with_keyring(&place.ours(), &["doctor", "--allow-root"], "").1;
+        assert!(looked.contains("a keyring answers too and is not used"), "{looked}");
+    });
+}
