@@ -39,6 +39,42 @@ fn run(ours: &Path, arguments: &[&str], input: &str) -> (bool, String) {
     with_input(command(ours, arguments), input)
 }
 
+/// Types at a terminal of its own: after each prompt that is awaited, a line.
+const TYPIST: &str = r"
+import json, os, pty, sys
+lines = json.load(sys.stdin)
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+said = b''
+def heard():
+    global said
+    try:
+        part = os.read(terminal, 4096)
+    except OSError:
+        part = b''
+    said += part
+    return part
+for prompt, line in lines:
+    while prompt.encode() not in said and heard():
+        pass
+    said = said.partition(prompt.encode())[2] if prompt.encode() in said else said
+    os.write(1, prompt.encode())
+    os.write(terminal, line.encode() + b'\n')
+while heard():
+    pass
+os.write(1, said)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+";
+
+fn type_at_terminal(ours: &Path, arguments: &[&str], lines: &[(&str, &str)]) -> (bool, String) {
+    let mut typist = Command::new("/usr/bin/python3");
+    typist.args(["-c", TYPIST]).arg(programs().join("ironcurtain"));
+    typist.args(arguments).env("IRONCURTAIN_HOME", ours);
+    typist.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
+    with_input(typist, &json!(lines).to_string())
+}
+
 /// Keeps the secret in a new file.
 fn make(ours: &Path) -> PathBuf {
     let made = run(ours, &["secrets", "set", "api", "--make-file"], &format!("{SECRET}\n{PASSPHRASE}\n"));
@@ -203,4 +239,54 @@ fn a_keyring_that_comes_back_is_not_mixed_with_the_file() {
         let looked = with_keyring(&place.ours(), &["doctor", "--allow-root"], "").1;
         assert!(looked.contains("a keyring answers too and is not used"), "{looked}");
     });
+}
+
+#[test]
+fn at_a_terminal_the_person_is_asked_first_and_types_the_passphrase_twice_and_unseen() {
+    on_a_bus(
+        "secret_file::at_a_terminal_the_person_is_asked_first_and_types_the_passphrase_twice_and_unseen",
+        NONE,
+        || {
+            let place = Place::new(|_| {});
+            let (ours, set) = (place.ours(), ["secrets", "set", "api"]);
+            let (asked, secret) = ("[y/N] ", "The secret `api` (it is not shown): ");
+            let (new, again) =
+                ("at least four words (it is not shown): ", "The same again (it is not shown): ");
+            let file = ours.join("state/secrets.age");
+            let said = type_at_terminal(&ours, &set, &[(asked, "n")]);
+            assert!(!said.0 && said.1.contains("Nothing was kept.") && !file.exists(), "{said:?}");
+            let other = [(asked, "y"), (secret, SECRET), (new, PASSPHRASE), (again, "four others in place")];
+            let said = type_at_terminal(&ours, &set, &other);
+            assert!(
+                !said.0 && said.1.contains("the two passphrases are not the same") && !file.exists(),
+                "{said:?}"
+            );
+            let short = [(asked, "y"), (secret, SECRET), (new, "short"), (again, "short")];
+            let said = type_at_terminal(&ours, &set, &short);
+            assert!(!said.0 && said.1.contains("the passphrase is too short") && !file.exists(), "{said:?}");
+            let same = [(asked, "y"), (secret, SECRET), (new, PASSPHRASE), (again, PASSPHRASE)];
+            let said = type_at_terminal(&ours, &set, &same);
+            assert!(said.0 && said.1.contains("secrets.age` has `api`") && file.exists(), "{said:?}");
+        },
+    );
+}
+
+#[test]
+fn a_key_that_a_known_server_wants_is_missed_before_anything_is_fetched() {
+    on_a_bus(
+        "secret_file::a_key_that_a_known_server_wants_is_missed_before_anything_is_fetched",
+        NONE,
+        || {
+            let place = Place::new(|_| {});
+            let ours = place.ours();
+            let add = ["servers", "add", "brave-search", "--yes", "--allow-root"];
+            let missed = run(&ours, &add, "");
+            assert!(!missed.0 && missed.1.contains("there is no keyring here"), "{missed:?}");
+            make(&ours);
+            let missed = run(&ours, &add, &format!("{PASSPHRASE}\n"));
+            let wanted = "there is no secret `brave-search` in the encrypted file; put it there with `ironcurtain secrets set brave-search`";
+            assert!(!missed.0 && missed.1.contains(wanted) && !missed.1.contains("Installing"), "{missed:?}");
+            assert!(!place.home.data.join("installs").exists());
+        },
+    );
 }

@@ -34,13 +34,14 @@ pub fn line(prompt: &str) -> anyhow::Result<Secret> {
 /// A line that is not shown while it is typed.
 fn from_terminal(prompt: &str) -> anyhow::Result<Secret> {
     let typed = || -> io::Result<String> {
-        let mut tty = File::options().read(true).write(true).open("/dev/tty")?;
-        write!(tty, "{prompt} (it is not shown): ")?;
+        let tty = File::options().read(true).write(true).open("/dev/tty")?;
+        // Before anybody is asked: what was typed until then is no answer.
         let quiet = Quiet::begin(&tty)?;
+        write!(&tty, "{prompt} (it is not shown): ")?;
         let mut line = String::new();
         let read = BufReader::new(&tty).take(MOST + 1).read_line(&mut line);
         drop(quiet);
-        writeln!(tty)?;
+        writeln!(&tty)?;
         read.map(|_| line)
     };
     let typed = typed().with_context(|| format!("there is no terminal to ask at for this: {prompt}"))?;
