@@ -296,7 +296,7 @@ test("servers of a client move one by one, and their keys go to the keyring unle
   await press("move-secrets");
   await says("the settings name keyring:git-GIT_TOKEN from then on");
   await press("move-secrets:yes");
-  await says("The keyring has them, and the servers name them.");
+  await says("They are kept, and the servers name them.");
 });
 
 test("every control of every page is reached with the keyboard and has a name", async () => {
