@@ -239,7 +239,11 @@ mod tests {
         assert_eq!(programs(dir.path()).remove(0).condition, Condition::Ok);
         assert_eq!(running(&Running::Silent("no answer".into())).condition, Condition::Problem);
         let troubles = vec!["the disk is full".to_owned()];
-        assert!(running(&Running::Yes { pid: 7, troubles }).says.ends_with("in trouble: the disk is full"));
+        assert!(
+            running(&Running::Yes { pid: 7, troubles, has_secrets: false })
+                .says
+                .ends_with("in trouble: the disk is full")
+        );
         assert_eq!(running(&Running::No).condition, Condition::Ok);
         let home = Home::under(dir.path(), dir.path());
         assert_eq!(record(&home).condition, Condition::Ok);
