@@ -9,12 +9,20 @@ use std::path::Path;
 ///
 /// # Errors
 /// The operating system's answer; then the file is as it was.
-pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+    replace_bytes(path, text.as_bytes())
+}
+
+/// The same with what is no text.
+///
+/// # Errors
+/// As [`replace`].
+pub fn replace_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
     let target = if path.is_symlink() { path.canonicalize()? } else { path.to_path_buf() };
     let folder = target.parent().ok_or(io::ErrorKind::NotFound)?;
     let mode = std::fs::metadata(&target).map_or(0o600, |found| found.permissions().mode() & 0o777);
     let beside = folder.join(format!(".ironcurtain-{}", crate::clock::random_name()?));
-    let written = write_new(&beside, content.as_ref(), mode).and_then(|()| std::fs::rename(&beside, &target));
+    let written = write_new(&beside, content, mode).and_then(|()| std::fs::rename(&beside, &target));
     if written.is_err() {
         // What was not made is not there to be removed.
         let _ = std::fs::remove_file(&beside);

@@ -60,19 +60,19 @@ pub fn encrypt(passphrase: &Secret, content: &[u8]) -> Result<Vec<u8>, AgeError>
 fn sealed(passphrase: &Secret, content: &[u8], work: u8) -> Result<Vec<u8>, AgeError> {
     let (file_key, salt, nonce) = (Zeroizing::new(random()?), random()?, random()?);
     let mut wrapped = file_key.to_vec();
-    let wrapping = key(&*wrapping_key(passphrase, &salt, work)?)?;
+    let wrapping = key(&wrapping_key(passphrase, &salt, work)?)?;
     wrapping
         .seal_in_place_append_tag(first_nonce(), Aad::empty(), &mut wrapped)
         .map_err(|_| AgeError::Format)?;
     let stanza = format!("-> scrypt {} {work}\n{}\n", encoded(&salt), encoded(&wrapped));
     let header = format!("{VERSION}\n{stanza}---");
     let mac = hmac::sign(
-        &hmac::Key::new(hmac::HMAC_SHA256, &*derived(&*file_key, &[], b"header")?),
+        &hmac::Key::new(hmac::HMAC_SHA256, derived(file_key.as_slice(), &[], b"header")?.as_slice()),
         header.as_bytes(),
     );
     let mut file = format!("{header} {}\n", encoded(mac.as_ref())).into_bytes();
     file.extend_from_slice(&nonce);
-    let content_key = key(&*derived(&*file_key, &nonce, b"payload")?)?;
+    let content_key = key(&derived(file_key.as_slice(), &nonce, b"payload")?)?;
     let pieces = pieces(content, PIECE);
     let last = pieces.len().saturating_sub(1);
     for (number, piece) in pieces.into_iter().enumerate() {
@@ -96,13 +96,13 @@ pub fn decrypt(passphrase: &Secret, file: &[u8]) -> Result<Zeroizing<Vec<u8>>, A
     if work > MOST_WORK {
         return Err(AgeError::Work(work));
     }
-    let wrapping = key(&*wrapping_key(passphrase, &salt, work)?)?;
+    let wrapping = key(&wrapping_key(passphrase, &salt, work)?)?;
     let file_key = wrapping.open_in_place(first_nonce(), Aad::empty(), &mut wrapped);
     let file_key = Zeroizing::new(file_key.map_err(|_| AgeError::Passphrase)?.to_vec());
-    let mac_key = hmac::Key::new(hmac::HMAC_SHA256, &*derived(&file_key, &[], b"header")?);
+    let mac_key = hmac::Key::new(hmac::HMAC_SHA256, derived(&file_key, &[], b"header")?.as_slice());
     hmac::verify(&mac_key, signed, &mac).map_err(|_| AgeError::Changed)?;
     let (nonce, sealed) = rest.split_at_checked(16).ok_or(AgeError::Changed)?;
-    let content_key = key(&*derived(&file_key, nonce, b"payload")?)?;
+    let content_key = key(&derived(&file_key, nonce, b"payload")?)?;
     let mut content = Zeroizing::new(Vec::with_capacity(sealed.len()));
     let pieces = pieces(sealed, PIECE + TAG);
     let last = pieces.len().saturating_sub(1);
@@ -153,7 +153,8 @@ fn wrapping_key(passphrase: &Secret, salt: &[u8; 16], work: u8) -> Result<Zeroiz
     let cost = scrypt::Params::new(work, 8, 1).map_err(|_| AgeError::Work(work))?;
     let mut key = Zeroizing::new([0; 32]);
     let salt = [LABEL, salt].concat();
-    scrypt::scrypt(passphrase.reveal().as_bytes(), &salt, &cost, &mut *key).map_err(|_| AgeError::Format)?;
+    scrypt::scrypt(passphrase.reveal().as_bytes(), &salt, &cost, key.as_mut_slice())
+        .map_err(|_| AgeError::Format)?;
     Ok(key)
 }
 
@@ -168,13 +169,15 @@ impl hkdf::KeyType for Len32 {
 fn derived(file_key: &[u8], salt: &[u8], purpose: &[u8]) -> Result<Zeroizing<[u8; 32]>, AgeError> {
     let mut key = Zeroizing::new([0; 32]);
     let from = hkdf::Salt::new(hkdf::HKDF_SHA256, salt).extract(file_key);
-    let filled = from.expand(&[purpose], Len32).and_then(|out| out.fill(&mut *key));
+    let filled = from.expand(&[purpose], Len32).and_then(|out| out.fill(key.as_mut_slice()));
     filled.map_err(|Unspecified| AgeError::Format)?;
     Ok(key)
 }
 
-fn key(bytes: &[u8; 32]) -> Result<LessSafeKey, AgeError> {
-    UnboundKey::new(&CHACHA20_POLY1305, bytes).map(LessSafeKey::new).map_err(|Unspecified| AgeError::Format)
+fn key(bytes: &Zeroizing<[u8; 32]>) -> Result<LessSafeKey, AgeError> {
+    UnboundKey::new(&CHACHA20_POLY1305, bytes.as_slice())
+        .map(LessSafeKey::new)
+        .map_err(|Unspecified| AgeError::Format)
 }
 
 /// For a key that seals one thing only.

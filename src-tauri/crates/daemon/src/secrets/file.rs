@@ -123,7 +123,7 @@ fn write(path: &Path, passphrase: &Secret, contents: &Contents) -> Result<Mark, 
     serde_json::to_writer(&mut *content, &texts).map_err(|problem| at(problem.into()))?;
     let file = age::encrypt(passphrase, &content);
     let file = file.map_err(|source| SecretFileError::Unopened { path: path.to_path_buf(), source })?;
-    atomic_file::replace(path, file).map_err(at)?;
+    atomic_file::replace_bytes(path, &file).map_err(at)?;
     Mark::of(&bounded_read::open(path).map_err(at)?).map_err(at)
 }
 
