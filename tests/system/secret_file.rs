@@ -156,7 +156,7 @@ fn a_secret_of_the_file_reaches_its_server_and_nothing_else_while_it_is_unlocked
             assert_eq!(proof(&world, &mut client), sha256(SECRET));
             client.hang_up();
             let mut beside = world.connect("beside");
-            let environment = beside.plain("environ").ok();
+            let environment = beside.plain("environ").ok().to_owned();
             assert!(environment.contains("PATH") && !environment.contains(SECRET), "{environment}");
             assert!(!environment.contains("API_KEY"), "{environment}");
 
