@@ -38,7 +38,7 @@ pub enum AgeError {
     /// It opens for another passphrase, or its header was changed.
     #[error("the passphrase is wrong, or the file was changed")]
     Passphrase,
-    /// What comes after its header is not what was written.
+    /// The content after its header is not what was written.
     #[error("the file was changed or cut after it was written")]
     Changed,
     /// It wants more memory than we give.

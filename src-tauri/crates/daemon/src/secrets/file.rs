@@ -88,7 +88,7 @@ impl Mark {
     }
 }
 
-/// Where it is not known, there is one: then nothing else is asked for secrets.
+/// The presence of the file. One that cannot be looked at is an error: then nothing else is asked for secrets.
 pub(super) fn is_there(path: &Path) -> Result<bool, SecretFileError> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
