@@ -1,3 +1,5 @@
+//! Files of another `age`, and files that somebody changed.
+
 use super::*;
 use proptest::prelude::*;
 

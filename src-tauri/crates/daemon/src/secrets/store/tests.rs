@@ -1,3 +1,5 @@
+//! The encrypted file, locked and unlocked, beside another program, and broken.
+
 use super::*;
 use std::os::unix::fs::PermissionsExt;
 
