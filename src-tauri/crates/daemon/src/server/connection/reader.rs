@@ -1,6 +1,7 @@
 //! The task that reads what a server process says.
 
 use super::asked::MOST_OF_CLIENT;
+use super::modern::is_ours;
 use super::{CANCELLED, FromServer, MemoryShare, SamplingRequest, ServerConnection};
 use crate::consent::visible;
 use crate::server::down::NoAnswer;
@@ -156,6 +157,10 @@ impl Reader {
                 let text =
                     format!("`{}` is not available through IronCurtain to this client", clipped(method));
                 self.answer(error_line(Some(&id), ErrorCode::METHOD_NOT_FOUND.0, &text));
+            }
+            _ if is_ours(&id) => {
+                let text = format!("the id {} is one of IronCurtain's own; take another", id.as_json());
+                self.answer(error_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text));
             }
             _ if !self.connection.asked.client_asked(&id) => {
                 let text = format!(

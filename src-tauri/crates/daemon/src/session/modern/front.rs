@@ -285,8 +285,11 @@ impl State {
             None if self.calls.is_open(id) => {
                 self.calls.answered(id, (response, held), self.facts.info.as_deref(), ways);
             }
-            // About a line that was no message.
-            None if matches!(response, Response::Error(_)) && !id.as_json().starts_with(OURS) => {
+            // About a line that was no message; or late, about a call that was taken back, when its id may be another call's.
+            None if matches!(response, Response::Error(_))
+                && !id.as_json().starts_with(OURS)
+                && !(self.calls.is_waited_for(id) || self.listens.has(id)) =>
+            {
                 ways.client(response_parts(id, response).holding_what(held));
             }
             None => {}

@@ -150,6 +150,24 @@ async fn a_call_is_sent_on_with_the_answers_and_the_state_as_they_were_given() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_of_a_server_under_an_id_of_ours_is_refused_and_one_under_another_is_asked() {
+    let mut talk = Talk::new();
+    let _answer = talk.ask("tools/call");
+    let first = talk.hears();
+    let asks = r#"{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"}}}"#;
+    talk.answers(&first, asks);
+    let ours = line_of(&mut talk.client)["id"].clone();
+    for id in [ours, json!("its own")] {
+        let asked = json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": {} });
+        writeln!(talk.says, "{asked}").unwrap();
+    }
+    let refused = talk.hears();
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("IronCurtain's own"), "{refused}");
+    assert_eq!(line_of(&mut talk.client)["id"], "its own");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_client_with_a_handshake_does_with_tasks_is_refused_and_not_sent() {
     let mut talk = Talk::new();
     for (method, params) in [

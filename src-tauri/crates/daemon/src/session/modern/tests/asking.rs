@@ -164,6 +164,27 @@ async fn a_call_is_taken_back_by_the_id_of_whichever_request_waits_for_it() {
 }
 
 #[tokio::test]
+async fn a_late_error_about_a_call_that_was_taken_back_is_not_the_answer_to_a_later_one_of_its_id() {
+    let mut talk = Talk::greeted(&elicits());
+    let state = talk.asked(5);
+    talk.client_says(&call(5, json!({}), &elicits()));
+    let later = talk.core_hears()[0]["id"].clone();
+    talk.client_says(&retry(6, &state));
+    talk.client_says(
+        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 6 } }),
+    );
+    let error =
+        |id: Value| json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32600, "message": "DENIED" } });
+    talk.core_says(&error(json!(5)));
+    assert_eq!(talk.client_hears(), [] as [Value; 0]);
+    talk.core_says(&error(later));
+    assert_eq!(talk.client_hears(), [error(json!(5))]);
+    // About a line that was no message.
+    talk.core_says(&error(json!(7)));
+    assert_eq!(talk.client_hears(), [error(json!(7))]);
+}
+
+#[tokio::test]
 async fn a_client_that_hangs_up_leaves_no_call_waiting_for_it() {
     let mut talk = Talk::greeted(&elicits());
     talk.asked(5);
