@@ -38,6 +38,19 @@ impl Machine {
         self.listens();
     }
 
+    /// Starts the trusted process where the clock that nobody sets has run on for so many seconds, and the wall clock has not.
+    pub fn start_later(&mut self, seconds: u64) {
+        let as_person = if is_root() { "" } else { "--map-current-user " };
+        self.spawn_by(&format!("unshare {as_person}--time --boottime {seconds} "));
+        self.listens();
+    }
+
+    /// Starts the trusted process with the number of descriptors that a login session gives a program.
+    pub fn start_with_usual_descriptors(&mut self) {
+        self.spawn_by("prlimit --nofile=1024: ");
+        self.listens();
+    }
+
     /// Starts the trusted process.
     pub fn spawn(&mut self) {
         self.spawn_by("");
@@ -168,6 +181,11 @@ impl Machine {
 
     pub fn ours(&self) -> PathBuf {
         self.place.ours()
+    }
+
+    /// The folder for temporary files.
+    pub fn temporary(&self) -> PathBuf {
+        self.place.temporary()
     }
 
     /// Nothing runs or is mounted for this machine, none of these processes is left, and no temporary file.

@@ -2,11 +2,13 @@
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
-use crate::machine::Machine;
+use crate::machine::{Machine, descendants};
 use crate::place::Prepared;
 use crate::scripted;
 use crate::world::eventually;
 use serde_json::{Value, json};
+use std::io::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1024 * 1024;
@@ -65,6 +67,89 @@ fn more_sessions_than_a_runtime_has_threads_for_waiting_all_work_and_one_too_man
     lives(&mut clients[0]);
 }
 
+/// The number of sandboxed sessions that are open at once, by `IRONCURTAIN_SANDBOXED`.
+fn sandboxed() -> usize {
+    std::env::var("IRONCURTAIN_SANDBOXED").map_or(40, |n| n.parse().unwrap())
+}
+
+/// Everything that sessions take of the machine, but memory.
+#[derive(Debug)]
+struct Taken {
+    processes: usize,
+    descriptors: usize,
+    mounts: usize,
+    /// Beside the folders of sessions, which stay for the person to look at.
+    files: usize,
+}
+
+/// The number of files in a folder and below.
+fn files(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| if entry.path().is_dir() { files(&entry.path()) } else { 1 }).sum()
+}
+
+impl Taken {
+    fn of(machine: &Machine) -> Self {
+        let process = format!("/proc/{}", machine.pid());
+        Self {
+            processes: descendants(machine.pid()).len(),
+            descriptors: std::fs::read_dir(format!("{process}/fd")).unwrap().count(),
+            mounts: std::fs::read_to_string(format!("{process}/mountinfo")).unwrap().lines().count(),
+            files: files(&machine.home.sandboxes()) + files(&machine.temporary()),
+        }
+    }
+}
+
+#[test]
+fn many_sandboxed_sessions_answer_at_once_and_leave_nothing() {
+    let sessions = sandboxed();
+    let mut machine = Machine::new(|prepared| {
+        hostile::install(prepared);
+        configure(prepared, &json!({}), &json!({ "maxSessions": sessions }));
+    });
+    machine.start_with_usual_descriptors();
+    let at_rest = Taken::of(&machine);
+    // What is kept for use again is taken by the first.
+    let mut first = machine.connect();
+    lives(&mut first);
+    let one = Taken::of(&machine);
+    first.hang_up();
+    let is_over = |machine: &Machine| {
+        let Taken { processes, mounts, files, .. } = Taken::of(machine);
+        (processes, mounts, files) == (at_rest.processes, at_rest.mounts, at_rest.files)
+    };
+    eventually("the first is over", BOUND, || is_over(&machine));
+    let before = Taken::of(&machine);
+    assert!(one.processes > 1 && one.descriptors > before.descriptors, "{one:?} {before:?}");
+    let began = Instant::now();
+    let connect = |count: usize| (0..count).map(|_| machine.connect());
+    // What they share is there with the first half of them.
+    let mut clients: Vec<Client> = connect(sessions / 2).collect();
+    let memory = status(&machine, "VmRSS");
+    clients.extend(connect(sessions - sessions / 2));
+    let each = status(&machine, "VmRSS").saturating_sub(memory) / (sessions - sessions / 2) as u64;
+    let calls: Vec<u64> =
+        clients.iter_mut().map(|client| client.begin_call("echo", json!({ "n": 1 }))).collect();
+    for (client, call) in clients.iter_mut().zip(calls) {
+        assert_eq!(client.outcome(call).ok(), r#"{"n":1}"#);
+    }
+    let all = Taken::of(&machine);
+    // It is for whoever reads the figures.
+    let _ = writeln!(
+        std::io::stderr(),
+        "{sessions} sandboxed sessions answer after {:?}: {each} bytes each, {all:?}",
+        began.elapsed()
+    );
+    assert!(all.processes >= sessions * one.processes, "{all:?}");
+    assert!(each < 300_000, "{each} bytes for each session");
+    clients.into_iter().for_each(Client::hang_up);
+    let bound = Instant::now() + BOUND + Duration::from_millis(100) * u32::try_from(sessions).unwrap();
+    while !is_over(&machine) || Taken::of(&machine).descriptors > before.descriptors {
+        assert!(Instant::now() < bound, "{:?} is left, and before was {before:?}", Taken::of(&machine));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 #[test]
 fn all_sandboxes_are_watched_by_one_inotify_instance() {
     let mut machine = Machine::new(hostile::install);
@@ -76,7 +161,7 @@ fn all_sandboxes_are_watched_by_one_inotify_instance() {
     };
     let mut first = machine.connect();
     let count = || {
-        let below = crate::machine::descendants(machine.pid());
+        let below = descendants(machine.pid());
         instances(machine.pid()) + below.iter().map(|process| instances(process.pid)).sum::<usize>()
     };
     let with_one = count();

@@ -1,9 +1,14 @@
 //! The memory of a trusted process, in which grants come and go.
 
+use crate::client::Client;
 use crate::consent::Next;
 use crate::hostile;
+use crate::world::World;
 use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_daemon::{Gift, GiftOf};
+use ironcurtain_policy::{Access, AccessSet};
 use std::io::Write;
+use std::path::Path;
 use std::process::Command;
 
 /// The number of times that a grant is given and taken back, by `IRONCURTAIN_CHURN`.
@@ -13,15 +18,41 @@ fn churn() -> u64 {
 
 /// The memory that a grant which came and went may leave behind, with what is only kept for use again. The tables of grants are
 /// counted beside the code.
-const LEFT_BY_EACH: u64 = 2048;
+const LEFT_BY_EACH: u64 = 1024;
 
 /// Set in a process that has nothing else in its memory.
 const ALONE: &str = "IRONCURTAIN_CHURN_ALONE";
 
 #[test]
 fn grants_that_come_and_go_leave_nothing_in_memory() {
+    alone("memory::grants_that_come_and_go_leave_nothing_in_memory", |world, client, secret| {
+        world.person.will(Next::Allow(Reach::Paths, Lifetime::Always));
+        client.open(secret).ok();
+        world.revoke_only_grant();
+        world.person.asked();
+    });
+}
+
+#[test]
+fn grants_given_beforehand_that_come_and_go_leave_nothing_in_memory() {
+    alone(
+        "memory::grants_given_beforehand_that_come_and_go_leave_nothing_in_memory",
+        |world, client, secret| {
+            let (access, lifetime) = (AccessSet::only(Access::Read), Lifetime::Hour);
+            let agent = world.daemon.known_clients().remove(0).key;
+            let what = GiftOf::Files { path: secret.to_path_buf(), access };
+            let gift = Gift { client: agent, server: "hostile".into(), what, lifetime };
+            world.wait(world.daemon.give(gift)).unwrap();
+            client.open(secret).ok();
+            world.revoke_only_grant();
+        },
+    );
+}
+
+/// Measures rounds of this test in a process that has nothing else in its memory.
+fn alone(test: &str, mut round: impl FnMut(&World, &mut Client, &Path)) {
     if std::env::var_os(ALONE).is_none() {
-        let this = ["--exact", "memory::grants_that_come_and_go_leave_nothing_in_memory", "--nocapture"];
+        let this = ["--exact", test, "--nocapture"];
         let alone =
             Command::new(std::env::current_exe().unwrap()).args(this).env(ALONE, "1").status().unwrap();
         assert!(alone.success(), "{alone}");
@@ -32,12 +63,7 @@ fn grants_that_come_and_go_leave_nothing_in_memory() {
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     let mut rounds = |count: u64| {
-        for _ in 0..count {
-            world.person.will(Next::Allow(Reach::Paths, Lifetime::Always));
-            client.open(&secret).ok();
-            world.revoke_only_grant();
-            world.person.asked();
-        }
+        (0..count).for_each(|_| round(&world, &mut client, &secret));
         own_bytes()
     };
     // What is kept for use again is taken in the first of them.
