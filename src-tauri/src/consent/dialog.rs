@@ -303,7 +303,7 @@ impl Inner {
         self.come_again(now + soon.unwrap_or(TICK).min(second));
     }
 
-    /// What was in view counts as read until there is more of it, or less room: before it is shown, a window has all that it likes.
+    /// Text that was in view counts as read until there is more of it, or less room: before it is shown, a window has all that it likes.
     fn look_if_read(&self, now: Instant) {
         if let Some((extent, is_in_view)) = self.layout.end_of_reading() {
             let still = |read: &Extent| extent.height <= read.height && extent.room >= read.room;

@@ -110,7 +110,19 @@ impl Scene {
             let spot = match self {
                 Self::Together => spots.together,
                 Self::AfterAnAnswer | Self::TwoInARow => spots.second,
-                _ => spots.first,
+                Self::Clicks
+                | Self::DoubleClicks
+                | Self::Parked
+                | Self::HeldPress
+                | Self::Jumps
+                | Self::EarlyKeys
+                | Self::HeldKeys
+                | Self::TypingElsewhere
+                | Self::LateFocus
+                | Self::Covered
+                | Self::FullScreen
+                | Self::OtherWorkspace
+                | Self::Minimized => spots.first,
             };
             self.mean(desk, spot, &stand)
         });
