@@ -5,7 +5,7 @@
 use crate::client::Client;
 use crate::place::Place;
 use crate::secrets::{
-    NONE, SECRET, UNLOCKED, command_lines_with, files_with, install, on_a_bus, proof, sha256, text,
+    NONE, PROOF, SECRET, UNLOCKED, command_lines_with, files_with, install, on_a_bus, sha256, text,
 };
 use crate::world::{World, programs};
 use serde_json::{Value, json};
@@ -153,7 +153,9 @@ fn a_secret_of_the_file_reaches_its_server_and_nothing_else_while_it_is_unlocked
             let unlocked = run(&ours, &["secrets", "unlock"], &format!("{PASSPHRASE}\n"));
             assert!(unlocked.0 && status().contains("secrets.age, unlocked"), "{unlocked:?}");
             let mut client = world.connect("hostile");
-            assert_eq!(proof(&world, &mut client), sha256(SECRET));
+            let session = PathBuf::from(&world.sessions().last().unwrap().sandbox_dir);
+            let proof = client.run(&session, &format!("/usr/bin/python3 -c \"{PROOF}\""));
+            assert_eq!(proof.ok().trim(), sha256(SECRET));
             client.hang_up();
             let mut beside = world.connect("beside");
             let environment = beside.plain("environ").ok().to_owned();

@@ -86,7 +86,7 @@ pub fn install(prepared: &Prepared, secret: &str) {
     fs::write(&path, servers.to_string()).unwrap();
 }
 
-pub fn proof(world: &World, client: &mut Client) -> String {
+fn proof(world: &World, client: &mut Client) -> String {
     let folder = world.home.sessions();
     let session = fs::read_dir(folder).unwrap().next().unwrap().unwrap().path().join("sandbox");
     client.run(&session, &format!("/usr/bin/python3 -c \"{PROOF}\"")).ok().trim().to_owned()
