@@ -245,6 +245,7 @@ test("a profile is made, changed and removed, and given to a client after the wh
   await says("given to Claude Code");
   await says("There is no server old any more.");
   await press("profile-new");
+  await browser.until(`document.querySelector('${key("profile-name")}') !== null`);
   await browser.run(`const name = document.querySelector('${key("profile-name")}'); name.value = "play"; name.dispatchEvent(new Event("input")); return true`);
   await press("profile-server:fetch");
   await press("profile-save");
