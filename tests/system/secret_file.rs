@@ -112,6 +112,9 @@ fn a_secret_of_the_file_reaches_its_server_and_nothing_else_while_it_is_unlocked
                 let text = annotations["servers"]["hostile"].to_string().replace("\"hostile\"", "\"beside\"");
                 annotations["servers"]["beside"] = serde_json::from_str(&text).unwrap();
                 fs::write(&path, annotations.to_string()).unwrap();
+                let path = prepared.home.policy().join("compiled-policy.json");
+                let rules = fs::read_to_string(&path).unwrap();
+                fs::write(&path, rules.replace("[\"hostile\"]", "[\"hostile\",\"beside\"]")).unwrap();
             });
             let ours = world.ours();
             let not_asked = run(&ours, &["secrets", "set", "api"], SECRET);
