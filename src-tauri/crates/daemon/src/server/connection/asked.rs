@@ -12,6 +12,14 @@ use tokio::sync::oneshot;
 /// The number of requests of a server that the client may owe an answer to.
 pub(super) const MOST_OF_CLIENT: usize = 256;
 
+/// The beginning of the ids of our own requests to the client, as they are written.
+const OURS: &str = "\"ironcurtain-input:";
+
+/// Returns `true` if an id is one of our own requests to the client, which a server may not use.
+pub(super) fn is_ours(id: &Id) -> bool {
+    id.as_json().starts_with(OURS)
+}
+
 /// The outcome of a request.
 #[derive(Debug, Clone)]
 pub enum ServerAnswer {

@@ -19,7 +19,6 @@ use super::{AtServer, MemoryShare, ServerAnswer, ServerConnection, Then};
 use crate::server::SamplingRequest;
 use crate::server::roots::ServerView;
 use crate::wire::{Fields, MODERN_REVISION, Outbox, Response, meta_key, rewrite_params};
-pub(super) use input::is_ours;
 use input::{Calls, InputCall};
 use listening::Listening;
 use rmcp::model::ErrorCode;

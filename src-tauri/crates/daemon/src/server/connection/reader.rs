@@ -1,7 +1,6 @@
 //! The task that reads what a server process says.
 
-use super::asked::MOST_OF_CLIENT;
-use super::modern::is_ours;
+use super::asked::{MOST_OF_CLIENT, is_ours};
 use super::{CANCELLED, FromServer, MemoryShare, SamplingRequest, ServerConnection};
 use crate::consent::visible;
 use crate::server::down::NoAnswer;

@@ -25,9 +25,6 @@ const MOST_REQUESTS: usize = 32;
 /// The longest state of a server.
 const LONGEST_STATE: usize = 1024 * 1024;
 
-/// The beginning of the ids of our requests to the client, as they are written.
-const OURS: &str = "\"ironcurtain-input:";
-
 /// The pauses before a call goes on that only was to be sent again: the first, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 
@@ -85,11 +82,6 @@ impl InputCall {
     fn fail(self, why: impl Into<String>) {
         (self.then)(ServerAnswer::Failed(NoAnswer::Input(why.into())), None);
     }
-}
-
-/// Returns `true` if an id is one of our own requests to the client, which a server may not use.
-pub(in crate::server::connection) fn is_ours(id: &Id) -> bool {
-    id.as_json().starts_with(OURS)
 }
 
 impl ModernServer {
