@@ -57,4 +57,6 @@ pub use home::{Home, HomeError, UnresolvedPath, canonical_home};
 pub use listener::ListenError;
 pub use policy_snapshot::{ExposedFile, PolicyFiles, PolicySnapshot, SnapshotError};
 pub use protection::{Exposure, WritableBy, protection};
+#[cfg(feature = "fuzzing")]
+pub use session::ClientEdge;
 pub use view::{shown_entry, time_of_day};

@@ -15,6 +15,8 @@ mod start_error;
 mod told;
 
 pub use actor::{ActorOptions, Applied, Versions};
+#[cfg(feature = "fuzzing")]
+pub use connection::ServerEdge;
 pub use connection::{
     AtServer, MemoryShare, PendingRequest, SamplingRequest, ServerAnswer, ServerConnection,
 };

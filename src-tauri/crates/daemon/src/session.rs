@@ -43,6 +43,8 @@ use in_flight::Requests;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{RootView, SessionView, ShimNote};
+#[cfg(feature = "fuzzing")]
+pub use modern::ClientEdge;
 pub(crate) use modern::{ClientEra, ClientLines, FromClient, RefusedRequest};
 pub(crate) use moving::{CUT_OFF, Kept, as_base64, take_kept};
 pub use moving::{MovedSession, TicketError};

@@ -25,6 +25,8 @@ use crate::wire::{notification_line, request_parts, response_parts};
 use asked::Asked;
 pub(super) use asked::Then;
 use modern::ModernServer;
+#[cfg(feature = "fuzzing")]
+pub use modern::ServerEdge;
 use reader::Reader;
 pub(super) use reader::SAMPLING;
 use serde_json::json;

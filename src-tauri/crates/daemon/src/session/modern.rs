@@ -10,6 +10,8 @@
 //! - Ids, progress tokens and names of the protocol are exchanged; everything else stays as it was written.
 
 mod calls;
+#[cfg(feature = "fuzzing")]
+mod edge;
 mod front;
 mod greeting;
 mod input;
@@ -22,5 +24,7 @@ mod result;
 mod tests;
 mod ways;
 
+#[cfg(feature = "fuzzing")]
+pub use edge::ClientEdge;
 pub(crate) use lines::{ClientEra, ClientLines, FromClient};
 pub(crate) use ways::RefusedRequest;

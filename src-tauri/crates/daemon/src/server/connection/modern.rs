@@ -7,12 +7,16 @@
 //!   sent twice.
 //! - How often a call may ask, for how much, and how long its state may be are bounded.
 
+#[cfg(feature = "fuzzing")]
+mod edge;
 mod input;
 mod listening;
 mod negotiate;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "fuzzing")]
+pub use edge::ServerEdge;
 pub(in crate::server) use negotiate::{Negotiation, greet};
 
 use super::{AtServer, MemoryShare, ServerAnswer, ServerConnection, Then};

@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 /// The number of answers of ours that may wait for a server that does not read.
-const MOST_UNWRITTEN: usize = 256;
+pub(super) const MOST_UNWRITTEN: usize = 256;
 
 /// The time for which requests without an answer wait to be told how their server ended.
 const ENDING_BOUND: Duration = Duration::from_secs(1);
@@ -31,15 +31,15 @@ pub(in crate::server) const SAMPLING: &str = "sampling/createMessage";
 
 /// The task, before it runs.
 pub(super) struct Reader {
-    connection: ServerConnection,
-    client: Outbox,
-    roots: watch::Receiver<ServerView>,
-    client_takes: watch::Receiver<HashSet<String>>,
-    sampling: mpsc::UnboundedSender<SamplingRequest>,
-    noise: SessionLog,
-    told: watch::Sender<u64>,
+    pub(super) connection: ServerConnection,
+    pub(super) client: Outbox,
+    pub(super) roots: watch::Receiver<ServerView>,
+    pub(super) client_takes: watch::Receiver<HashSet<String>>,
+    pub(super) sampling: mpsc::UnboundedSender<SamplingRequest>,
+    pub(super) noise: SessionLog,
+    pub(super) told: watch::Sender<u64>,
     /// Has a permit for every answer of ours that may wait still.
-    unwritten: Arc<Semaphore>,
+    pub(super) unwritten: Arc<Semaphore>,
 }
 
 impl Drop for Reader {
@@ -93,7 +93,7 @@ impl Reader {
         }
     }
 
-    fn receive(&self, line: Vec<u8>, held: MemoryShare) {
+    pub(super) fn receive(&self, line: Vec<u8>, held: MemoryShare) {
         match Incoming::parse(&line) {
             Ok(incoming) => {
                 // What of it is needed has been copied.

@@ -166,13 +166,13 @@ fn take(first: &Mutex<Option<Then>>) -> Option<Then> {
 }
 
 /// The revision that a greeting names.
-fn revision(greeting: &RawValue) -> Option<String> {
+pub(super) fn revision(greeting: &RawValue) -> Option<String> {
     let greeting: Fields = serde_json::from_str(greeting.get()).ok()?;
     serde_json::from_str(greeting.get("protocolVersion")?.get()).ok()
 }
 
 /// The result of `server/discover` in the words of a handshake.
-fn welcome(result: &RawValue, asked: Option<&str>) -> Option<Box<RawValue>> {
+pub(super) fn welcome(result: &RawValue, asked: Option<&str>) -> Option<Box<RawValue>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Versions {

@@ -1,0 +1,46 @@
+//! The calls of a client without a handshake.
+
+use crate::words::line_of;
+use ironcurtain_daemon::wire::{MODERN_REVISION, meta_key};
+use serde_json::{Value, json};
+
+/// One call of the client, by its number.
+pub struct Call {
+    pub method: &'static str,
+    pub with: String,
+    pub takes: u8,
+}
+
+/// A request with the number of its call, and fields beside.
+pub fn request(id: u8, number: usize, call: &Call, meta: u8, beside: &str) -> Vec<u8> {
+    let mut capabilities = json!({});
+    for (at, name) in ["elicitation", "sampling", "roots", "tasks"].into_iter().enumerate() {
+        if call.takes & (1 << at) != 0 {
+            capabilities[name] = json!({});
+        }
+    }
+    let mut fields = json!({ (meta_key::PROTOCOL_VERSION): MODERN_REVISION, (meta_key::CLIENT_CAPABILITIES): capabilities });
+    match meta % 8 {
+        1 => fields["progressToken"] = json!(id),
+        2 => fields["progressToken"] = json!("p"),
+        3 => fields[meta_key::LOG_LEVEL] = json!("warning"),
+        4 => fields[meta_key::CLIENT_INFO] = json!({ "name": "c", "version": "1" }),
+        5 => fields[meta_key::PROTOCOL_VERSION] = json!("2031-01-01"),
+        6 => drop(fields.as_object_mut().unwrap().remove(meta_key::CLIENT_CAPABILITIES)),
+        _ => {}
+    }
+    let method = Value::from(call.method);
+    let wanted = r#""notifications":{"toolsListChanged":true,"resourceSubscriptions":["a","b"]}"#;
+    let text = format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{{"number":{number},"arguments":{},{wanted},"_meta":{fields}{beside}}}}}"#,
+        call.with
+    );
+    line_of(text.as_bytes())
+}
+
+/// A request of this id is taken back.
+pub fn taken_back(id: &str) -> Vec<u8> {
+    let text =
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#);
+    text.into_bytes()
+}

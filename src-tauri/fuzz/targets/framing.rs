@@ -1,0 +1,129 @@
+//! Any bytes, in whatever pieces they come, are the same lines; what is a message is the same one when it is written anew.
+
+#![no_main]
+
+#[path = "../words.rs"]
+#[allow(dead_code, reason = "the other targets need the rest")]
+mod words;
+
+use ironcurtain_daemon::wire::{
+    Id, Incoming, Line, Lines, Outgoing, Response, Salvage, error_line, id_in, notification_line,
+    request_parts, response_parts,
+};
+use libfuzzer_sys::fuzz_target;
+use std::collections::VecDeque;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use tokio::io::{AsyncRead, ReadBuf};
+use words::{flat, one};
+
+/// A stream, of which one piece is read at a time.
+struct Pieces<'a>(VecDeque<&'a [u8]>);
+
+impl AsyncRead for Pieces<'_> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        to: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Some(piece) = self.0.pop_front() {
+            let (now, later) = piece.split_at(piece.len().min(to.remaining()));
+            to.put_slice(now);
+            if !later.is_empty() {
+                self.0.push_front(later);
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+fuzz_target!(|input: (u8, u8, Vec<&[u8]>)| {
+    let (bound, taken, pieces) = input;
+    let all = pieces.concat();
+    let mut expected: VecDeque<&[u8]> = all.split(|b| *b == b'\n').collect();
+    // One without a line feed is no message.
+    expected.pop_back();
+    expected.iter().for_each(|line| message(line));
+    let stream = Pieces(pieces.into_iter().filter(|piece| !piece.is_empty()).collect());
+    let mut lines = Lines::new(stream, bound.into());
+    let mut passed = 0;
+    for n in 0..=taken {
+        let next =
+            if n % 2 == 1 { lines.next_now().map(|line| Ok(Some(line))) } else { Some(now(lines.next())) };
+        let Some(next) = next else { continue };
+        let Some(line) = next.unwrap() else {
+            assert!(expected.is_empty(), "lines were lost");
+            return;
+        };
+        let whole = expected.pop_front().expect("a line out of nothing");
+        passed += whole.len() + 1;
+        match line {
+            Line::Whole(line, None) => {
+                assert!(line == whole && whole.len() <= bound.into());
+            }
+            Line::TooLong { length, head } => {
+                assert!(whole.starts_with(&head) && whole.len() > bound.into());
+                assert_eq!(length, whole.len() as u64);
+            }
+            Line::Whole(_, Some(_)) | Line::NoRoom { .. } => unreachable!("there is no allowance"),
+        }
+    }
+    if let Some(rest) = lines.rest() {
+        assert!(all[passed..].starts_with(&rest), "another trusted process would read on elsewhere");
+    }
+});
+
+/// The outcome of something that is always ready.
+fn now<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => done,
+        Poll::Pending => unreachable!("nothing is waited for"),
+    }
+}
+
+/// A line that is a message is written as the same one; one that is none has at most the id that stands in it.
+fn message(line: &[u8]) {
+    let salvaged = Salvage::of(line);
+    let parsed = match Incoming::parse(line) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let answer =
+                error_line(salvaged.and_then(|part| part.id()).as_ref(), error.code(), &error.to_string());
+            assert!(
+                serde_json::from_slice::<serde_json::Value>(&answer)
+                    .is_ok_and(|value| value["error"].is_object())
+            );
+            return one(&answer);
+        }
+    };
+    let (anew, id) = match parsed {
+        Incoming::Request { id, method, params } => (request_parts(&id, &method, params), Some(id)),
+        Incoming::Notification { method, params } => {
+            (Outgoing::line(notification_line(&method, params.as_deref())), None)
+        }
+        Incoming::Response { id, response } => (response_parts(&id, response), Some(id)),
+    };
+    let written: Vec<u8> = anew.bytes().collect();
+    one(&written);
+    assert_eq!(said(&Incoming::parse(&written).unwrap()), said(&Incoming::parse(line).unwrap()));
+    assert_eq!(said(&Incoming::of_line(anew).unwrap().0), said(&Incoming::parse(line).unwrap()));
+    assert_eq!(salvaged.and_then(|part| part.id()), id, "another id is found in it");
+    for end in [line.len() / 2, line.len().saturating_sub(1), line.len()] {
+        assert!(
+            id_in(&line[..end]).is_none_or(|found| Some(found) == id),
+            "another id is found in its beginning"
+        );
+    }
+}
+
+/// A message as its reader takes it; a line end between tokens is a space.
+fn said(message: &Incoming) -> (Option<&Id>, &str, String) {
+    let (id, what, body) = match message {
+        Incoming::Request { id, method, params } => (Some(id), method.as_str(), params.as_deref()),
+        Incoming::Notification { method, params } => (None, method.as_str(), params.as_deref()),
+        Incoming::Response { id, response: Response::Result(body) } => (Some(id), "", Some(&**body)),
+        Incoming::Response { id, response: Response::Error(body) } => (Some(id), "!", Some(&**body)),
+    };
+    (id, what, body.map(|raw| flat(raw.get())).unwrap_or_default())
+}
