@@ -97,6 +97,8 @@ struct Talk {
     calls: Vec<Call>,
     /// The requests of the client that have no answer, and the numbers of their calls.
     open: HashMap<Id, Vec<Option<usize>>>,
+    /// Ids under which the client asked for two things at once: which of them an answer is for, nobody can tell.
+    doubled: HashSet<Id>,
     /// The requests that the core has, with the numbers of their calls, and those of them that were taken back.
     at_core: Vec<(Id, String, Option<usize>)>,
     late: Vec<(Id, String, Option<usize>)>,
@@ -214,7 +216,13 @@ impl Talk {
     /// A line of the client; the answers that come at once, and which of them are errors.
     fn client_says(&mut self, line: Vec<u8>, number: Option<usize>) -> Vec<(Id, bool)> {
         match Incoming::parse(&line) {
-            Ok(Incoming::Request { id, .. }) => self.open.entry(id).or_default().push(number),
+            Ok(Incoming::Request { id, .. }) => {
+                let open = self.open.entry(id.clone()).or_default();
+                open.push(number);
+                if open.len() > 1 {
+                    self.doubled.insert(id);
+                }
+            }
             Ok(Incoming::Notification { method, params }) if method == "notifications/cancelled" => {
                 let fields = params.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok());
                 let id = fields.and_then(|fields| Id::try_from(fields.get("requestId")?).ok());
@@ -329,17 +337,15 @@ impl Talk {
                     assert!(is_error && self.is_late, "{} is answered twice", id.as_json());
                     return None;
                 }
+                let number = open.remove(0);
                 match response {
+                    _ if self.doubled.contains(&id) => {}
                     Response::Error(error) => {
                         let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
-                        let at = match error["data"]["number"].as_u64() {
-                            Some(number) => open.iter().position(|own| *own == Some(number as usize)),
-                            // A second one of an id that is in use is refused by itself.
-                            None => open.len().checked_sub(1),
-                        };
-                        open.remove(at.expect("the error of another call"));
+                        let said = error["data"]["number"].as_u64();
+                        assert!(said.is_none_or(|said| number == Some(said as usize)), "the error of another call");
                     }
-                    Response::Result(result) => self.result(&result, open.remove(0)),
+                    Response::Result(result) => self.result(&result, number),
                 }
                 self.open.insert(id.clone(), open);
                 Some((id, is_error))
