@@ -38,6 +38,8 @@ struct Rounds {
     churn: u64,
     /// Programs started.
     starts: usize,
+    /// Calls to the reference server that pass.
+    of_reference: Amount,
 }
 
 const MEASURED: Rounds = Rounds {
@@ -46,6 +48,7 @@ const MEASURED: Rounds = Rounds {
     questions: 100,
     churn: 200,
     starts: 50,
+    of_reference: Amount { calls: 500, pipelined: 4000, each: 100 },
 };
 const SMOKE: Rounds = Rounds {
     passing: Amount { calls: 1, pipelined: 1, each: 1 },
@@ -53,10 +56,8 @@ const SMOKE: Rounds = Rounds {
     questions: 1,
     churn: 1,
     starts: 1,
+    of_reference: Amount { calls: 1, pipelined: 1, each: 1 },
 };
-
-/// The calls to the reference server.
-const OF_REFERENCE: Amount = Amount { calls: 500, pipelined: 4000, each: 100 };
 
 fn main() -> anyhow::Result<()> {
     if let Some(relayed) = relay::run_if_asked() {
@@ -86,7 +87,11 @@ fn main() -> anyhow::Result<()> {
     rows.push(Row::plain("shim, resident", figures::megabytes(resident), "<= 3 MB"));
     rows.extend(passing(&base.join("load"), &rounds)?);
     if let Some(script) = reference {
-        rows.extend(beside_reference(&base.join("reference"), Called::Reference(script))?);
+        rows.extend(beside_reference(
+            &base.join("reference"),
+            Called::Reference(script),
+            &rounds.of_reference,
+        )?);
     }
     rows.push(approval(&base, rounds.questions, &person, &mut ours)?);
     let request = |request| runtime.block_on(daemon.request(request));
@@ -113,10 +118,10 @@ fn passing(base: &Path, rounds: &Rounds) -> anyhow::Result<Vec<Row>> {
 }
 
 /// The same rates with a server as most are: one that does more for a call than we do.
-fn beside_reference(base: &Path, called: Called) -> anyhow::Result<Vec<Row>> {
+fn beside_reference(base: &Path, called: Called, amount: &Amount) -> anyhow::Result<Vec<Row>> {
     let trusted = TrustedProcess::start(base, called.entry())?;
     let ground = Ground::new(base, &trusted, called)?;
-    Ok(vec![ground.pipelined(&OF_REFERENCE)?, ground.many_sessions(&OF_REFERENCE)?])
+    Ok(vec![ground.pipelined(amount)?, ground.many_sessions(amount)?])
 }
 
 /// From starting the shim to its last word, without a session.
