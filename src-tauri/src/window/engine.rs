@@ -21,10 +21,14 @@ const AGAIN: Duration = Duration::from_secs(10);
 const ENGINE: &str = "WebKit";
 
 /// Has the page drawn by the processor alone. It is text that changes twice a second at most: where there is no graphics card,
-/// composing it as one would takes seven times the work (26 % of a core at 10 calls a second, and 4 % so).
+/// composing it as one would takes seven times the work (26 % of a core at 10 calls a second, and 4 % so). On Wayland the engine
+/// draws nothing that way.
 pub(super) fn draw_plainly(window: &WebviewWindow) -> tauri::Result<()> {
     window.with_webview(|view| {
-        if let Some(settings) = WebViewExt::settings(&view.inner()) {
+        let view = view.inner();
+        if view.display().backend().is_x11()
+            && let Some(settings) = WebViewExt::settings(&view)
+        {
             settings.set_hardware_acceleration_policy(HardwareAccelerationPolicy::Never);
         }
     })
