@@ -256,7 +256,7 @@ impl Screen {
         until("a window of sway's", || {
             let tree: serde_json::Value =
                 serde_json::from_str(&self.swaymsg(&["-r", "-t", "get_tree"])).ok()?;
-            let window = find(&tree, title.trim_start_matches('^'))?;
+            let window = find(&tree, title)?;
             let at = |side: &str| {
                 i32::try_from(window["rect"][side].as_i64()? + window["window_rect"][side].as_i64()?).ok()
             };
@@ -305,9 +305,13 @@ impl Screen {
     }
 }
 
-/// The node of sway's tree whose name begins like that.
+/// The node of sway's tree of that title: its beginning after `^`, or its end before `$`.
 fn find<'a>(node: &'a serde_json::Value, title: &str) -> Option<&'a serde_json::Value> {
-    if node["pid"].is_u64() && node["name"].as_str().is_some_and(|name| name.starts_with(title)) {
+    let is_titled = |name: &str| match title.strip_suffix('$') {
+        Some(end) => name.ends_with(end),
+        None => name.starts_with(title.trim_start_matches('^')),
+    };
+    if node["pid"].is_u64() && node["name"].as_str().is_some_and(is_titled) {
         return Some(node);
     }
     let below = ["nodes", "floating_nodes"].into_iter().filter_map(|kind| node[kind].as_array()).flatten();
