@@ -2,6 +2,7 @@
 
 use crate::client::BOUND;
 use crate::consent::Next;
+use crate::reference::Files;
 use crate::scripted;
 use crate::world::eventually;
 use ironcurtain_daemon::consent::{Lifetime, Reach};
@@ -129,4 +130,13 @@ for m in messages():
     assert_eq!(answer["result"]["serverInfo"]["name"], "scripted", "{answer}");
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     assert_eq!(client.plain("heard").ok(), "initialize notifications/initialized tools/call");
+}
+
+#[test]
+fn the_first_call_of_each_of_many_sessions_comes_after_the_server_was_told_of_its_folders() {
+    let world = Files::Reference.world(|_| {});
+    for _ in 0..12 {
+        let mut client = world.connect("filesystem");
+        client.write("note.txt".as_ref(), "mine").ok();
+    }
 }

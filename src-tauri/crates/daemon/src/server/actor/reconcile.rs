@@ -102,7 +102,10 @@ impl Actor {
                 opened: self.server_rules.opened.clone(),
                 mounted: self.mounted.clone(),
             });
-            break self.mark_ready();
+            if round.takes_calls {
+                self.mark_ready();
+            }
+            break;
         }
     }
 
@@ -181,6 +184,8 @@ impl Actor {
         let now: Vec<Need> = self.mounted.iter().map(|m| m.need.clone()).collect();
         let wanted = needed_mounts(&now, &needs);
         self.apply(additions(&now, &wanted), &mut round).await;
+        // The client greets at any moment: a server that was not told of its roots in this round takes no calls after it.
+        round.takes_calls = self.is_initialized();
         round.told = self.announce_roots();
         let now: Vec<Need> = self.mounted.iter().map(|m| m.need.clone()).collect();
         self.apply(removals(&now, &wanted), &mut round).await;

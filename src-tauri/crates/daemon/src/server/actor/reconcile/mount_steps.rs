@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 /// The outcome of a round of mounting.
 #[derive(Default)]
 pub(super) struct RoundOutcome {
+    /// The client had greeted the server when that was told of its roots.
+    pub(super) takes_calls: bool,
     /// Something that was taken away is still held, or the sandbox is not known to be as it should.
     pub(super) held: bool,
     /// The server does not see what it is to see, and that cannot be changed while it runs.
