@@ -4,15 +4,46 @@ use crate::words::line_of;
 use ironcurtain_daemon::wire::{MODERN_REVISION, meta_key};
 use serde_json::{Value, json};
 
+/// The methods of the client.
+pub const METHODS: [&str; 12] = [
+    "tools/call",
+    "prompts/get",
+    "resources/read",
+    "tools/list",
+    "server/discover",
+    "subscriptions/listen",
+    "ping",
+    "logging/setLevel",
+    "tasks/get",
+    "completion/complete",
+    "initialize",
+    "x\"y",
+];
+/// The methods by which the core asks for input.
+pub const INPUTS: [&str; 4] = ["elicitation/create", "sampling/createMessage", "roots/list", "x"];
+/// The notifications of the core.
+pub const NEWS: [&str; 8] = [
+    "notifications/progress",
+    "notifications/message",
+    "notifications/tools/list_changed",
+    "notifications/resources/updated",
+    "notifications/elicitation/complete",
+    "notifications/tasks/status",
+    "notifications/initialized",
+    "x",
+];
+/// The only notification that is no news.
+pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+
 /// One call of the client, by its number.
-pub struct Call {
+pub struct ClientCall {
     pub method: &'static str,
     pub with: String,
     pub takes: u8,
 }
 
 /// A request with the number of its call, and fields beside.
-pub fn request(id: u8, number: usize, call: &Call, meta: u8, beside: &str) -> Vec<u8> {
+pub fn request(id: u8, number: usize, call: &ClientCall, meta: u8, beside: &str) -> Vec<u8> {
     let mut capabilities = json!({});
     for (at, name) in ["elicitation", "sampling", "roots", "tasks"].into_iter().enumerate() {
         if call.takes & (1 << at) != 0 {

@@ -9,7 +9,7 @@ mod calls;
 mod words;
 
 use arbitrary::Arbitrary;
-use calls::{Call, request, taken_back};
+use calls::{ACKNOWLEDGED, ClientCall, INPUTS, METHODS, NEWS, request, taken_back};
 use ironcurtain_daemon::ClientEdge;
 use ironcurtain_daemon::wire::{
     Fields, Id, Incoming, Outgoing, Response, client_may_tell, meta_key, server_may_tell,
@@ -62,39 +62,11 @@ enum Step<'a> {
     CoreSays(&'a [u8]),
 }
 
-const METHODS: [&str; 12] = [
-    "tools/call",
-    "prompts/get",
-    "resources/read",
-    "tools/list",
-    "server/discover",
-    "subscriptions/listen",
-    "ping",
-    "logging/setLevel",
-    "tasks/get",
-    "completion/complete",
-    "initialize",
-    "x\"y",
-];
-const INPUTS: [&str; 4] = ["elicitation/create", "sampling/createMessage", "roots/list", "x"];
-const NEWS: [&str; 8] = [
-    "notifications/progress",
-    "notifications/message",
-    "notifications/tools/list_changed",
-    "notifications/resources/updated",
-    "notifications/elicitation/complete",
-    "notifications/tasks/status",
-    "notifications/initialized",
-    "x",
-];
-/// The only part of it that is no news.
-const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
-
 /// Everything that was said, as both sides must have understood it.
 #[derive(Default)]
 struct Talk {
     edge: ClientEdge,
-    calls: Vec<Call>,
+    calls: Vec<ClientCall>,
     /// The requests of the client that have no answer, and the numbers of their calls.
     open: HashMap<Id, Vec<Option<usize>>>,
     /// Ids under which the client asked for two things at once: which of them an answer is for, nobody can tell.
@@ -127,7 +99,7 @@ impl Talk {
     fn step(&mut self, step: &Step<'_>) {
         match step {
             Step::Asks { id, method, takes, with, meta } => {
-                let call = Call { method: pick(&METHODS, *method), with: object(with), takes: *takes };
+                let call = ClientCall { method: pick(&METHODS, *method), with: object(with), takes: *takes };
                 let number = self.calls.len();
                 let line = request(*id, number, &call, *meta, "");
                 self.calls.push(call);
@@ -191,7 +163,7 @@ impl Talk {
         let Some(at) = usize::from(state).checked_rem(self.states.len()) else { return };
         let (state, number) = self.states[at].clone();
         let was = &self.calls[number];
-        let with_other = Call { with: object(r#"{"other":true}"#), ..*was };
+        let with_other = ClientCall { with: object(r#"{"other":true}"#), ..*was };
         let is_other = is_other && was.with != with_other.with;
         let again = if is_other { &with_other } else { was };
         let words = flat(&format!(r#"{{"brought":{},"x":{}}}"#, self.brought.len(), object(with)));
@@ -343,7 +315,10 @@ impl Talk {
                     Response::Error(error) => {
                         let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
                         let said = error["data"]["number"].as_u64();
-                        assert!(said.is_none_or(|said| number == Some(said as usize)), "the error of another call");
+                        assert!(
+                            said.is_none_or(|said| number == Some(said as usize)),
+                            "the error of another call"
+                        );
                     }
                     Response::Result(result) => self.result(&result, number),
                 }

@@ -1,9 +1,10 @@
 //! Profiles: sets of servers behind one entry of a client, in `config.json`.
 
 use crate::clients::{ClientReport, EntryUse};
-use crate::file_edit::{self, FileEditError};
+use crate::file_edit;
 use crate::named_server::UnknownServer;
-use ironcurtain_daemon::config::{Config, ConfigError, Servers, read};
+use crate::settings::{self, ConfigChangeError};
+use ironcurtain_daemon::config::{Config, ConfigError, Servers};
 use ironcurtain_daemon::home::Home;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -24,12 +25,12 @@ pub struct ServerProfile {
 /// Why a profile is not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// A file is refused, as it is or as it would be.
+    /// A file is refused.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// A file is not changed.
+    /// The file is not changed.
     #[error(transparent)]
-    File(#[from] FileEditError),
+    Change(#[from] ConfigChangeError),
     /// A server is not there.
     #[error(transparent)]
     Unknown(#[from] UnknownServer),
@@ -82,7 +83,8 @@ pub fn set_profile(home: &Home, name: &str, servers: &BTreeSet<String>) -> Resul
     if let Some(unknown) = servers.iter().find(is_unknown) {
         return Err(UnknownServer::among(&there, unknown).into());
     }
-    changed(home, |file, text| file_edit::set(file, text, &["profiles", name], &json!(servers)))
+    settings::edit(home, |file, text| file_edit::set(file, &text, &["profiles", name], &json!(servers)))?;
+    Ok(())
 }
 
 /// Removes a profile. A client that is given it starts nothing until it is connected anew.
@@ -93,18 +95,8 @@ pub fn remove_profile(home: &Home, name: &str) -> Result<(), ProfileError> {
     if !Config::load(home)?.profiles.contains_key(name) {
         return Err(ProfileError::Missing(name.escape_debug().to_string()));
     }
-    changed(home, |file, text| file_edit::remove(file, text, &["profiles", name]))
-}
-
-fn changed(
-    home: &Home,
-    change: impl FnOnce(&std::path::Path, &str) -> Result<String, FileEditError>,
-) -> Result<(), ProfileError> {
-    let file = home.config.join("config.json");
-    let text = read(&file)?.unwrap_or_else(|| "{}\n".to_owned());
-    let text = change(&file, &text)?;
-    Config::read_from(&file, &text)?;
-    Ok(file_edit::replace(&file, &text)?)
+    settings::edit(home, |file, text| file_edit::remove(file, &text, &["profiles", name]))?;
+    Ok(())
 }
 
 #[cfg(test)]

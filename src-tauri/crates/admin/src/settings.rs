@@ -4,6 +4,7 @@ use crate::file_edit::{self, FileEditError};
 use ironcurtain_daemon::config::{ConfigError, read};
 use ironcurtain_daemon::{Config, Home};
 use serde_json::Value;
+use std::path::Path;
 
 /// Why a setting is not changed.
 #[derive(Debug, thiserror::Error)]
@@ -21,11 +22,24 @@ pub enum ConfigChangeError {
 /// # Errors
 /// [`ConfigChangeError`]: the file is as it was.
 pub fn change_settings(home: &Home, changes: &[(&str, Value)]) -> Result<Config, ConfigChangeError> {
+    edit(home, |file, mut text| {
+        for (name, value) in changes {
+            text = file_edit::set(file, &text, &[*name], value)?;
+        }
+        Ok(text)
+    })
+}
+
+/// Writes the text that a change makes of the file; the answer is what the file says then.
+///
+/// # Errors
+/// [`ConfigChangeError`]: the file is as it was.
+pub(crate) fn edit(
+    home: &Home,
+    change: impl FnOnce(&Path, String) -> Result<String, FileEditError>,
+) -> Result<Config, ConfigChangeError> {
     let file = home.config.join("config.json");
-    let mut text = read(&file)?.unwrap_or_else(|| "{}\n".to_owned());
-    for (name, value) in changes {
-        text = file_edit::set(&file, &text, &[*name], value)?;
-    }
+    let text = change(&file, read(&file)?.unwrap_or_else(|| "{}\n".to_owned()))?;
     let config = Config::read_from(&file, &text)?;
     file_edit::replace(&file, &text)?;
     Ok(config)
@@ -35,7 +49,6 @@ pub fn change_settings(home: &Home, changes: &[(&str, Value)]) -> Result<Config,
 mod tests {
     use super::*;
     use serde_json::json;
-    use std::path::Path;
 
     #[test]
     fn a_setting_is_changed_in_its_place_and_one_that_is_refused_changes_nothing() {

@@ -26,7 +26,7 @@ pub enum SecretsAction {
     Set {
         /// Its name, which entries of servers write as `keyring:NAME`.
         name: String,
-        /// Where there is no keyring, make the encrypted file without asking. Standard input has the passphrase as its second line.
+        /// Make the encrypted file without asking, where there is no keyring. Standard input has the passphrase as its second line.
         #[arg(long)]
         make_file: bool,
     },

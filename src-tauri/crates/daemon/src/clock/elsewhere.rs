@@ -12,7 +12,7 @@ pub(super) fn boot_id() -> io::Result<String> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Of no use without the start that it counts from.
+/// The time since the start, which is not known here either.
 pub(super) fn boot_ms() -> u64 {
     0
 }
