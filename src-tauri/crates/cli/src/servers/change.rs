@@ -4,6 +4,7 @@
 
 use super::programs;
 use crate::connection::Connection;
+use crate::problem::Refused;
 use crate::screen::Screen;
 use crate::sheet::{Sheet, counted};
 use clap::Args;
@@ -197,8 +198,14 @@ fn of_server(connection: &mut Connection, server: &str) -> anyhow::Result<(Vec<S
 
 fn end(connection: &mut Connection, sessions: &[String]) -> anyhow::Result<()> {
     for session in sessions {
-        // One that has ended meanwhile is what is wanted.
-        let _ = connection.ask(Request::EndSession { session: session.clone() });
+        match connection.ask(Request::EndSession { session: session.clone() }) {
+            // One that has ended meanwhile, or ends with all of IronCurtain, is what is wanted.
+            Err(problem) if !problem.is::<Refused>() => {
+                return Err(problem
+                    .context("it is written, and sessions that began before may still have what they had"));
+            }
+            _ => {}
+        }
     }
     Ok(())
 }
