@@ -59,12 +59,11 @@ function sure(act, says) {
     states.delete(act.key);
     focusOn(act.key);
   };
-  const escape = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && leave();
   return html`
-    <div class="sure" role="group" aria-label=${says} @keydown=${escape}>
+    <div class="sure" role="group" aria-label=${says}>
       <p>${says}</p>
       <div class="both">
-        ${parts.button(`${act.key}:no`, "Leave it", leave)}
+        ${parts.button(`${act.key}:no`, "Leave it", leave, { leaves: true })}
         ${parts.button(`${act.key}:yes`, act.yes ?? act.ready, () => run(act), { kind: act.kind ?? "main" })}
       </div>
     </div>`;

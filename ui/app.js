@@ -3,6 +3,7 @@
 import * as backend from "./backend.js";
 import { keptFocus } from "./focus.js";
 import { html, nothing, render } from "./html.js";
+import { followKeys } from "./keys.js";
 import { activity } from "./pages/activity.js";
 import { clients } from "./pages/clients.js";
 import { granted } from "./pages/granted.js";
@@ -121,6 +122,7 @@ function unreachable(failure) {
 }
 
 drawWith(draw);
+followKeys();
 addEventListener("hashchange", () => {
   redraw();
   page.scrollTop = 0;

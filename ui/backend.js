@@ -92,6 +92,10 @@ export const planOpening = (server, wanted) => invoke("plan_opening", { server, 
 export const writeOpening = () => invoke("write_opening");
 /** @type {(server: string, opening: import("./types.js").Opening) => Promise<string>} */
 export const closeOpening = (server, opening) => invoke("close_opening", { server, opening });
+/** @type {(server: string, wanted: Record<string, number | null | undefined>) => Promise<import("./types.js").PlannedLimits>} Null is the default. */
+export const planLimits = (server, wanted) => invoke("plan_limits", { server, wanted });
+/** @type {() => Promise<string>} Writes what was shown. */
+export const writeLimits = () => invoke("write_limits");
 
 // Profiles
 /** @type {() => Promise<import("./types.js").Profile[]>} */

@@ -35,7 +35,7 @@ export function changePanel(grant, close) {
       <div class="both start">
         ${act(grant, "Change it", { ...terms() }, wanted.access.length === 0 || (!less && wanted.lifetime === ""), close)}
         ${grant.kind === "folder" ? act(grant, "Only a folder within it\u2026", { ...terms(), part: true }, wanted.access.length === 0, close) : ""}
-        ${parts.button(`close:${grant.id}`, "Leave it", close)}
+        ${parts.button(`close:${grant.id}`, "Leave it", close, { leaves: true })}
       </div>
     </div>`;
 }

@@ -115,15 +115,16 @@ export const warning = (text) => html`<div class="small asks">\u26a0 ${text}</di
 export const problem = (text) => html`<p class="small bad" role="alert">${text}</p>`;
 
 /**
- * A button. `key` names it for the focus. One that is `busy` keeps the focus and hears no press.
+ * A button. `key` names it for the focus. One that is `busy` keeps the focus and hears no press. One that `leaves` ends what the
+ * group around it begins, as Escape does there.
  * @param {string} key
  * @param {Content} text
  * @param {() => void} press
- * @param {{ label?: string, kind?: string, off?: boolean, busy?: boolean, expanded?: boolean }} [more]
+ * @param {{ label?: string, kind?: string, off?: boolean, busy?: boolean, leaves?: boolean, expanded?: boolean }} [more]
  */
-export const button = (key, text, press, { label, kind = "", off = false, busy = false, expanded } = {}) => html`
+export const button = (key, text, press, { label, kind = "", off = false, busy = false, leaves = false, expanded } = {}) => html`
   <button type="button" class=${kind} data-key=${key} aria-label=${label ?? nothing} aria-expanded=${expanded === undefined ? nothing : String(expanded)}
-    aria-disabled=${busy ? "true" : nothing} ?disabled=${off} @click=${busy ? null : press}>${text}</button>`;
+    aria-disabled=${busy ? "true" : nothing} ?data-leaves=${leaves} ?disabled=${off} @click=${busy ? null : press}>${text}</button>`;
 
 /**
  * A field with its name above.

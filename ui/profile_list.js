@@ -4,7 +4,7 @@ import { actButton } from "./acts.js";
 import * as backend from "./backend.js";
 import { html, live, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
-import { redraw } from "./state.js";
+import { focusOn, redraw } from "./state.js";
 import { list } from "./words.js";
 
 /** @typedef {import("./types.js").Profile} Profile */
@@ -74,7 +74,8 @@ const row = (one, servers) =>
  */
 function begin(open, name, servers) {
   Object.assign(draft, { open, name, servers: [...servers] });
-  redraw();
+  if (open === "") focusOn("profile-name");
+  else redraw();
 }
 
 /** @param {string[]} servers */
@@ -106,7 +107,7 @@ function editor(servers) {
             await loadProfiles();
           },
         })}
-        ${parts.button("profile-leave", "Leave it", () => begin(null, "", []))}
+        ${parts.button("profile-leave", "Leave it", () => begin(null, "", []), { leaves: true })}
       </div>
     </div>`;
 }

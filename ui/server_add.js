@@ -62,6 +62,6 @@ const plan = (one, added) => html`
           await added();
         },
       })}
-      ${parts.button("drop-server", "Leave it", () => { planned = null; redraw(); })}
+      ${parts.button("drop-server", "Leave it", () => { planned = null; redraw(); }, { leaves: true })}
     </div>
   </div>`;

@@ -130,6 +130,6 @@ const panel = (server, one, reload) => html`
           await reload();
         },
       })}
-      ${parts.button(`open-leave:${server.name}`, "Leave it closed", () => { planned = null; redraw(); })}
+      ${parts.button(`open-leave:${server.name}`, "Leave it closed", () => { planned = null; redraw(); }, { leaves: true })}
     </div>
   </div>`;

@@ -64,7 +64,7 @@ export function removalPanel(server, reload) {
           kind: "main",
           act: () => takeOut(grants, reload),
         })}
-        ${parts.button(`remove-leave:${server.name}`, "Leave it", () => { planned = null; redraw(); })}
+        ${parts.button(`remove-leave:${server.name}`, "Leave it", () => { planned = null; redraw(); }, { leaves: true })}
       </div>
     </div>`;
 }

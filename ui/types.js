@@ -54,10 +54,13 @@
  *
  * @typedef {{ name: string, description: string | null, command: string, sandboxed: boolean, remote: boolean, reaches: string[],
  *   tools: { name: string, means: string }[], version: string | null, problem: string | null, can_install: boolean,
- *   live: LiveServer[], openings: ServerOpening[], secrets: string[] }} Server
+ *   live: LiveServer[], openings: ServerOpening[], limits: ServerLimit[], secrets: string[] }} Server
  * @typedef {{ kind: "host" | "read" | "write", what: string }} Opening
  * @typedef {{ opening: Opening, words: string }} ServerOpening
  * @typedef {{ kind: "host", host: string } | { kind: "read" } | { kind: "write" }} WantedOpening
+ * @typedef {{ limit: string, name: string, unit: string, own: number | null, default: number | null }} ServerLimit
+ *   Its own is null where the default holds, and the default where there is no limit then.
+ * @typedef {{ differences: { looser: boolean, words: string }[], diff: string }} PlannedLimits
  * @typedef {{ name: string, entry: string }} RemovedServer
  * @typedef {{ name: string, entry: string, clients: string[], profiles: string[], data: string | null }} PlannedRemoval
  * @typedef {{ name: string, servers: string[], missing: string[], clients: string[] }} Profile

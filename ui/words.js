@@ -50,6 +50,12 @@ export const exact = (then) => EXACT.format(then);
 export const clock = (then) => CLOCK.format(then);
 
 /**
+ * "4,096".
+ * @param {number} n
+ */
+export const number = (n) => NUMBER.format(n);
+
+/**
  * "1 session", "2 sessions", "1 entry", "2 entries".
  * @param {number} n
  * @param {string} word

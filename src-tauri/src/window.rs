@@ -187,6 +187,8 @@ pub(crate) fn commands_of_window() -> impl Fn(tauri::ipc::Invoke) -> bool + Send
         server_change::plan_opening,
         server_change::write_opening,
         server_change::close_opening,
+        server_change::plan_limits,
+        server_change::write_limits,
         profiles::profiles,
         profiles::change_profile,
         profiles::drop_profile,

@@ -130,6 +130,11 @@ export class Browser {
     }
   }
 
+  /** Waits until all is answered and drawn that led to something: some frames in a row in which nothing is under way. */
+  settled() {
+    return this.wait(`const look = (calm) => requestAnimationFrame(() => calm > 3 ? done(true) : look(made.pending === 0 ? calm + 1 : 0)); look(0);`);
+  }
+
   /** Types keys to what has the focus. */
   keys(...keys) {
     const actions = keys.flatMap((key) => [{ type: "keyDown", value: key }, { type: "keyUp", value: key }]);

@@ -8,6 +8,11 @@ const TAB = "\ue004";
 const SHIFT = "\ue008";
 const ENTER = "\ue007";
 const SPACE = " ";
+const UP = "\ue013";
+const DOWN = "\ue015";
+const END = "\ue010";
+const HOME = "\ue011";
+const ESCAPE = "\ue00c";
 /** More controls than any page has. */
 const MOST = 260;
 
@@ -20,8 +25,6 @@ after(() => browser.close());
 const at = () => browser.run(`const on = document.activeElement; return on.dataset.key ?? (on.id || on.tagName)`);
 const called = (command) => browser.run(`made.calls.filter(([name]) => name === ${JSON.stringify(command)}).map(([, values]) => values)`);
 const says = (text) => browser.until(`document.querySelector("#page").innerText.includes(${JSON.stringify(text)})`);
-/** Until everything is drawn that the last key led to. */
-const drawn = () => browser.wait(`setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => done(true))), 30)`);
 
 /** Goes to a control by the Tab key: on from where the focus is, and back where it is not there. */
 async function reach(key) {
@@ -38,7 +41,7 @@ async function reach(key) {
 async function press(key, by = ENTER) {
   await reach(key);
   await browser.keys(by);
-  await drawn();
+  await browser.settled();
   const now = await at();
   assert.ok(now !== "BODY" && now !== "HTML", `after ${key} the focus is nowhere`);
   return now;
@@ -48,6 +51,13 @@ async function press(key, by = ENTER) {
 async function type(key, text) {
   await reach(key);
   await browser.keys(...text);
+}
+
+/** Goes on in a list to choose from, as its own keys do. */
+async function choose(key, ...keys) {
+  await reach(key);
+  await browser.keys(...keys);
+  await browser.settled();
 }
 
 /** Opens a page by its link. */
@@ -109,7 +119,9 @@ test("what you granted: found, taken back one and several, given again, changed,
   await browser.until(`made.calls.filter(([name]) => name === "take_back").length === 2`);
   assert.deepEqual((await called("take_back"))[1].grants.toSorted(), ["g1", "g3"]);
   await press("change:g4");
-  await press("close:g4");
+  await reach("less:g4:read");
+  await browser.keys(ESCAPE);
+  await browser.until(`document.querySelector('[data-key="close:g4"]') === null`);
   await press("gift");
   await press("gift:write", SPACE);
   await press("pick-folder");
@@ -161,6 +173,112 @@ test("servers: lines, restart, tools, one from the list, one by its address, and
   const acts = ["restart_server", "keep_tools", "add_server", "write_server", "set_secret", "remove_secret"];
   await browser.until(`${JSON.stringify(acts)}.every((act) => made.calls.some(([name]) => name === act))`);
   assert.notEqual(await at(), "BODY");
+});
+
+test("servers: taken out and put back, a host opened and closed, limits, a profile, and keys that stand in plain words", async () => {
+  await browser.go("home");
+  await open("servers");
+  assert.equal(await press("remove:git"), "remove-leave:git", "a second press takes nothing out");
+  await press("remove-now:git");
+  await press("restore:git");
+  await browser.until(`made.calls.some(([name]) => name === "restore_server")`);
+  await press("forget:slack");
+  await press("forget:slack:yes");
+  await press("open-more:fetch");
+  await type("open-host:fetch", "a.example");
+  assert.equal(await press("open-host:fetch:plan"), "open-leave:fetch", "a second press opens nothing");
+  await browser.keys(ESCAPE);
+  await browser.until(`document.querySelector('[data-key="open-leave:fetch"]') === null`);
+  await press("open-more:fetch");
+  await press("open-write:fetch:plan");
+  await press("open-now:fetch");
+  await press("close:fetch:host:docs.example.org");
+  await press("close:fetch:host:docs.example.org:yes");
+  await press("limits:fetch");
+  await type("limit:fetch:memory", "512");
+  assert.equal(await press("limits-plan:fetch"), "limits-leave:fetch", "a second press writes nothing");
+  await press("limits-write:fetch");
+  assert.equal(await press("profile-new"), "profile-name");
+  await type("profile-name", "play");
+  await press("profile-server:fetch", SPACE);
+  await press("profile-save");
+  await press("profile-remove:play");
+  await press("profile-remove:play:yes");
+  await press("move-secrets");
+  await press("move-secrets:yes");
+  const acts = ["remove_server", "restore_server", "forget_server", "write_opening", "close_opening", "write_limits", "change_profile", "drop_profile", "write_secret_move"];
+  await browser.until(`${JSON.stringify(acts)}.every((act) => made.calls.some(([name]) => name === act))`);
+  assert.deepEqual(await Promise.all(acts.map(async (act) => (await called(act)).length)), acts.map(() => 1));
+});
+
+test("what is in quarantine is put back and deleted, and a tool and a host are granted beforehand", async () => {
+  await browser.go("home");
+  await open("sessions");
+  await press("put-back:s0:/home/ada/src/site/.envrc");
+  await press("put-back:s0:/home/ada/src/site/.envrc:yes");
+  await press("delete-kept:s0:/home/ada/src/site/Makefile");
+  await press("delete-kept:s0:/home/ada/src/site/Makefile:yes");
+  await browser.until(`made.calls.filter(([name]) => name === "decide_left").length === 2`);
+  assert.deepEqual((await called("decide_left")).map(({ choice }) => choice), ["put-back", "delete"]);
+  await open("granted");
+  await press("gift");
+  await choose("gift-server", DOWN);
+  await choose("gift-kind", DOWN);
+  await press("gift-give");
+  await says("Granted: list_pages");
+  await choose("gift-kind", DOWN);
+  await type("gift-host", "api.example.com");
+  await press("gift-give");
+  await says("Granted: api.example.com");
+  assert.deepEqual((await called("grant_beforehand")).map(({ gift }) => gift.what), ["list_pages", "api.example.com"]);
+});
+
+test("a client is given a profile, and one of its servers moves behind the shield without its keys", async () => {
+  await browser.go("home");
+  await open("clients");
+  assert.equal(await press("move:claude-code:jira"), "leave:claude-code", "a second press writes nothing");
+  await press("keys:claude-code", SPACE);
+  await browser.until(`made.calls.filter(([name]) => name === "plan_client").length === 2`);
+  await press("write:claude-code");
+  await press("profile:cursor:work");
+  await browser.keys(ESCAPE);
+  await browser.until(`document.querySelector('[data-key="leave:cursor"]') === null`);
+  await press("profile:cursor:work");
+  await press("write:cursor");
+  await browser.until(`made.calls.filter(([name]) => name === "write_client").length === 2`);
+  assert.deepEqual((await called("plan_client")).map(({ wish }) => wish.secrets ?? wish.profile), [true, false, "work", "work"]);
+});
+
+test("the arrows go from page to page and from row to row, to the same control, and a field keeps its own", async () => {
+  await browser.go("home");
+  await reach("nav:home");
+  await browser.keys(DOWN, DOWN);
+  assert.equal(await at(), "nav:granted");
+  await browser.keys(UP, END);
+  assert.equal(await at(), "nav:settings");
+  await browser.keys(HOME, UP);
+  assert.equal(await at(), "nav:home", "there is none before it");
+  await open("granted");
+  const rows = await browser.run(`[...document.querySelectorAll("main .row [data-key^='take-back:']")].map((one) => one.dataset.key)`);
+  await reach(rows[0]);
+  const seen = [await at()];
+  for (let n = 1; n < rows.length; n += 1) {
+    await browser.keys(DOWN);
+    seen.push(await at());
+  }
+  assert.deepEqual(seen, rows);
+  await browser.keys(UP);
+  assert.equal(await at(), rows.at(-2));
+  await browser.keys(HOME);
+  assert.equal(await at(), rows[0]);
+  await reach("select:g1");
+  await browser.keys(DOWN);
+  assert.match(await at(), /^select:/);
+  await type("find-grants", "a");
+  await browser.keys(DOWN);
+  assert.equal(await at(), "find-grants", "a field keeps the arrows");
+  await browser.run(`document.activeElement.value = ""; document.activeElement.dispatchEvent(new Event("input")); return true`);
+  assert.deepEqual(await called("take_back"), [], "no arrow does anything");
 });
 
 test("clients, the record, settings and the first steps", async () => {

@@ -9,8 +9,12 @@
   const grant = (id, path, access, lifetime, more = {}) => ({ id, client: "Claude Code", server: "filesystem", session: null, path, kind: "folder", access, lifetime, expires_ms: null, created_ms: now - 20 * 60_000, last_used_ms: now - 90_000, uses: 31, provenance: "you answered question 12", suspended: null, ending: null, unused_days: null, ...more });
   const call = (seq, ago, decision, outcome, tool, summary, path, more = {}) => ({ seq, time_ms: now - ago * 1000, event: "decision", session: "s1", client: "Claude Code", server: "filesystem", tool, decision, outcome, summary, paths: path ? [path] : [], details: [["Rule", "ask-before-reading"], ["Arguments", JSON.stringify({ path }, null, 2)], ["Took", "12 ms"]], ...more });
   const file = (path, when, state, diff, more = {}) => ({ path, shown: path, when, is_new: !diff?.includes("\n-"), diff, state, moved_to: null, occupied: false, keys: [], time_ms: now - 50_000, ...more });
+  const LIMITS = [["memory", "Memory", "MiB", 4096], ["processor", "Processor time", "% of one processor", null], ["processes", "Processes and threads", "", 1024], ["open-files", "Open files of each process", "", 4096], ["file-size", "Largest file", "MiB", null], ["tmp-size", "Its own /tmp", "MiB", 1024]];
+  const limits = (own = {}) => LIMITS.map(([limit, name, unit, usual]) => ({ limit, name, unit, own: own[limit] ?? null, default: usual }));
   const made = {
     calls: [],
+    /** Commands that have no answer yet. */
+    pending: 0,
     fail: {},
     listeners: [],
     status: { protection: "protecting", pid: 4711, version: "0.1.0", started_ms: now - 3_600_000, sessions: 2, questions: 0, lockdown: false, troubles: [], servers: ["filesystem", "git", "fetch"], policy: "0".repeat(64) },
@@ -77,9 +81,9 @@
     servers: {
       file: `${home}/.config/ironcurtain/mcp-servers.json`,
       servers: [
-        { name: "filesystem", description: "Reads and writes your files.", command: "ironcurtain-filesystem", sandboxed: true, reaches: ["Files: what you granted, and the session's own folder", "Network: none"], tools: [{ name: "read_text_file", means: "reads a path" }, { name: "write_file", means: "writes a path" }], version: null, problem: null, can_install: false, openings: [], secrets: [], live: [{ session: "s1", client: "Claude Code", started_ms: now - 26 * 60_000, restarts: 0, trouble: null }] },
-        { name: "git", description: null, command: "/home/ada/.local/bin/uvx mcp-server-git", sandboxed: false, reaches: ["Everything that you can"], tools: [], version: null, problem: null, can_install: true, openings: [], secrets: ["git-token"], live: [{ session: "s2", client: "Cursor", started_ms: now - 4 * 60_000, restarts: 2, trouble: "it ended with status 1; the last it wrote to standard error: `no module <b>git</b>`" }] },
-        { name: "fetch", description: null, command: "uvx mcp-server-fetch==2026.6", sandboxed: true, reaches: ["Files: system programs and its own, read-only", "Network: docs.example.org; you are asked about any other host"], tools: [{ name: "fetch", means: "fetches an address" }], version: "2026.6.4", problem: null, can_install: true, secrets: [], live: [], openings: [{ opening: { kind: "write", what: "/home/ada/.cache/fetch" }, words: "fetch may read, change and delete everything in `/home/ada/.cache/fetch`, at any time and without asking, whichever agent uses it" }, { opening: { kind: "host", what: "docs.example.org" }, words: "fetch may send whatever it knows to `docs.example.org`, at any time and without asking, whichever agent uses it" }] },
+        { name: "filesystem", description: "Reads and writes your files.", command: "ironcurtain-filesystem", sandboxed: true, reaches: ["Files: what you granted, and the session's own folder", "Network: none"], tools: [{ name: "read_text_file", means: "reads a path" }, { name: "write_file", means: "writes a path" }], version: null, problem: null, can_install: false, openings: [], limits: limits(), secrets: [], live: [{ session: "s1", client: "Claude Code", started_ms: now - 26 * 60_000, restarts: 0, trouble: null }] },
+        { name: "git", description: null, command: "/home/ada/.local/bin/uvx mcp-server-git", sandboxed: false, reaches: ["Everything that you can"], tools: [], version: null, problem: null, can_install: true, openings: [], limits: [], secrets: ["git-token"], live: [{ session: "s2", client: "Cursor", started_ms: now - 4 * 60_000, restarts: 2, trouble: "it ended with status 1; the last it wrote to standard error: `no module <b>git</b>`" }] },
+        { name: "fetch", description: null, command: "uvx mcp-server-fetch==2026.6", sandboxed: true, reaches: ["Files: system programs and its own, read-only", "Network: docs.example.org; you are asked about any other host"], tools: [{ name: "fetch", means: "fetches an address" }], version: "2026.6.4", problem: null, can_install: true, secrets: [], live: [], limits: limits({ processes: 64 }), openings: [{ opening: { kind: "write", what: "/home/ada/.cache/fetch" }, words: "fetch may read, change and delete everything in `/home/ada/.cache/fetch`, at any time and without asking, whichever agent uses it" }, { opening: { kind: "host", what: "docs.example.org" }, words: "fetch may send whatever it knows to `docs.example.org`, at any time and without asking, whichever agent uses it" }] },
       ],
       catalog: [
         { id: "time", title: "Time", about: "Tells the time and converts between zones.", why: "It needs nothing of yours, so it sees nothing and reaches no network.", from: "PyPI package mcp-server-time", needs: null, settings: {}, package: true },
@@ -155,12 +159,17 @@
     plan_opening: ({ server, wanted }) => { const what = wanted.host ?? `${home}/.cache/x`; if (what.includes("/") && wanted.kind === "host") throw { code: "storage", message: `\`${what}\` is not a host: write it without scheme, path and login; nothing was opened` }; return { what, words: `${server} may send whatever it knows to \`${what}\`, at any time and without asking, whichever agent uses it` }; },
     write_opening: () => "It is open to sessions that begin from now on.",
     close_opening: ({ server, opening }) => { const one = made.servers.servers.find(({ name }) => name === server); one.openings = one.openings.filter((open) => open.opening.what !== opening.what); return `${opening.what} is closed.`; },
+    plan_limits: ({ wanted }) => {
+      if (wanted.memory < 32 && wanted.memory !== null) throw { code: "storage", message: `memory cannot be ${wanted.memory}: write 32 to 1048576 MiB` };
+      return { differences: [{ looser: true, words: "Processes and threads: 1024 in place of 64. Looser: it can start more at once." }, { looser: false, words: `Memory: ${wanted.memory} MiB in place of 4096 MiB. Tighter: it fails where it needs more.` }], diff: `+      "memoryMib": ${wanted.memory},\n-      "processes": 64` };
+    },
+    write_limits: () => { const [, { server, wanted }] = made.calls.findLast(([command]) => command === "plan_limits"); made.servers.servers.find(({ name }) => name === server).limits = limits(wanted); return "They hold for sessions that begin from now on."; },
     profiles: () => made.profiles,
     change_profile: ({ name, servers }) => { made.profiles = [...made.profiles.filter((one) => one.name !== name), { name, servers, missing: [], clients: [] }]; },
     drop_profile: ({ name }) => { made.profiles = made.profiles.filter((one) => one.name !== name); },
     plan_secret_move: () => made.plain,
     write_secret_move: () => { made.plain = []; return "They are kept, and the servers name them."; },
-    add_server: ({ server }) => { made.servers.servers.push({ name: server.name, description: null, command: `uvx ${server.name}`, sandboxed: true, reaches: ["Network: none"], tools: [], version: null, problem: null, can_install: true, openings: [], secrets: [], live: [] }); return [`It is written into ${made.servers.file}.`]; },
+    add_server: ({ server }) => { made.servers.servers.push({ name: server.name, description: null, command: `uvx ${server.name}`, sandboxed: true, reaches: ["Network: none"], tools: [], version: null, problem: null, can_install: true, openings: [], limits: limits(), secrets: [], live: [] }); return [`It is written into ${made.servers.file}.`]; },
     plan_server: ({ wanted }) => ({ name: wanted.name || "far", entry: JSON.stringify({ command: "npx", args: ["-y", wanted.what, "<b>not markup</b>"] }, null, 2), reaches: ["Files: what you granted, the session's own folder, and its own program", "Network: none"], remote: wanted.what.startsWith("http"), plain_values: true }),
     write_server: () => { made.servers.servers.push({ ...made.servers.servers[0], name: "far", live: [] }); return `It is written into ${made.servers.file}. Nothing of it has run.`; },
     server_log: () => ["Traceback (most recent call last):", "ModuleNotFoundError: <b>no module git</b>"],
@@ -199,10 +208,15 @@
     core: {
       invoke: async (command, values = {}) => {
         made.calls.push([command, values]);
-        if (made.fail[command]) throw { code: "storage", message: made.fail[command] };
-        if (!commands[command]) throw { code: "malformed", message: `there is no command ${command}` };
-        // As over the wire: what the page gets is a copy.
-        return structuredClone((await commands[command](structuredClone(values))) ?? null);
+        made.pending += 1;
+        try {
+          if (made.fail[command]) throw { code: "storage", message: made.fail[command] };
+          if (!commands[command]) throw { code: "malformed", message: `there is no command ${command}` };
+          // As over the wire: what the page gets is a copy, and it comes later.
+          return structuredClone((await commands[command](structuredClone(values))) ?? null);
+        } finally {
+          made.pending -= 1;
+        }
       },
     },
     event: { listen: async (_, then) => made.listeners.push(then) },

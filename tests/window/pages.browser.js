@@ -79,7 +79,9 @@ test("a press during traffic lands, every time, on the row it began on", async (
     // While the button is down, a row comes before all others.
     await browser.press(key(`take-back:row${n}`), async () => {
       await browser.run(`made.grants.unshift({ ...made.grants[0], id: "new${n}", path: "/home/ada/a${n}" }); made.change(); return true`);
-      await new Promise((later) => setTimeout(later, 120));
+      const answers = `made.calls.filter(([name]) => name === "snapshot").length`;
+      const before = await browser.run(answers);
+      await browser.until(`${answers} >= ${before + 3}`);
     });
     await browser.until(`document.querySelector('${key(`take-back:new${n}`)}') !== null && made.calls.filter(([name]) => name === "take_back").length >= ${meant.length}`);
   }
@@ -238,6 +240,34 @@ test("a host is opened for good after a sentence, refused by name, and closed", 
   assert.deepEqual(await called("close_opening"), [{ server: "fetch", opening: { kind: "write", what: "/home/ada/.cache/fetch" } }]);
   // What is not sandboxed has no list: it reaches everything.
   assert.equal(await browser.run(`document.querySelector('${key("open-more:git")}')`), null);
+});
+
+test("the limits of a server are changed after what changes was said, and what is no number is no default", async () => {
+  await browser.go("servers");
+  await says("Memory: 4,096 MiB \u00b7 Processor time: no limit \u00b7 Processes and threads: 64");
+  await browser.run(`document.querySelector('${key("limits:fetch")}').click(); return true`);
+  const type = (limit, text) => browser.run(`const field = document.querySelector('[data-key="limit:fetch:${limit}"]'); field.value = "${text}"; field.dispatchEvent(new Event("input")); return true`);
+  const off = () => browser.run(`document.querySelector('${key("limits-plan:fetch")}').disabled`);
+  assert.equal(await off(), true, "nothing would change");
+  await type("memory", "much");
+  await says("Write a whole number.");
+  assert.equal(await off(), true);
+  await type("memory", "8");
+  await press("limits-plan:fetch");
+  await says("Not possible: memory cannot be 8: write 32 to 1048576 MiB");
+  await type("memory", "2,048");
+  await type("processes", "");
+  await press("limits-plan:fetch");
+  await says("Processes and threads: 1024 in place of 64. Looser: it can start more at once.");
+  await says('"memoryMib": 2048');
+  const plans = (await called("plan_limits")).map(({ wanted }) => [wanted.memory, wanted.processes, wanted.processor]);
+  assert.deepEqual(plans, [[8, 64, null], [2048, null, null]]);
+  assert.deepEqual(await called("write_limits"), []);
+  await press("limits-write:fetch");
+  await says("They hold for sessions that begin from now on.");
+  await says("Memory: 2,048 MiB \u00b7 Processor time: no limit \u00b7 Processes and threads: 1,024");
+  // What is not sandboxed has none.
+  assert.equal(await browser.run(`document.querySelector('${key("limits:git")}')`), null);
 });
 
 test("a profile is made, changed and removed, and given to a client after the whole change was shown", async () => {

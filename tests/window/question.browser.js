@@ -23,7 +23,7 @@ async function told() {
 const since = async (act) => {
   const before = (await told()).length;
   await act();
-  await new Promise((later) => setTimeout(later, 150));
+  await browser.settled();
   return (await told()).slice(before);
 };
 

@@ -208,7 +208,7 @@ function changePanel(one, wish, change) {
             await clients.load?.();
           },
         })}
-        ${parts.button(`leave:${one.id}`, "Leave it", leave)}
+        ${parts.button(`leave:${one.id}`, "Leave it", leave, { leaves: true })}
       </div>
     </div>`;
 }

@@ -8,6 +8,7 @@ import { loadSecrets, secretList } from "../secret_list.js";
 import { loadProfiles, profileList } from "../profile_list.js";
 import { addForm } from "../server_add.js";
 import { liveRows } from "../server_live.js";
+import { limits } from "../server_limits.js";
 import { openings } from "../server_open.js";
 import { removalPanel, removeButton, removedList } from "../server_remove.js";
 import { redraw } from "../state.js";
@@ -86,6 +87,7 @@ const card = (server) => html`
         html`${installButton(server)}${updateButton(server)}${removeButton(server)}`,
       )}
       ${openings(server, reload)}
+      ${limits(server, reload)}
       ${parts.row(tools(server), lookButton(server))}
       ${liveRows(server.name, server.live, reload)}`)}
   </section>`;
@@ -122,7 +124,7 @@ const lookButton = (server) =>
  * @param {import("../types.js").Proposed} draft
  */
 const proposal = (server, draft) => html`
-  <div class="panel">
+  <div class="panel" role="group" aria-label="What the tools of ${server.name} would mean">
     <h3>${draft.changes ? "What its tools would mean" : "Its tools mean what is written already."}</h3>
     <ul class="tool-list">${draft.tools.map((tool) => html`
       <li><code>${tool.name}</code> <span class="badge note">${tool.change}</span>
@@ -147,7 +149,7 @@ const proposal = (server, draft) => html`
           await reload();
         },
       }) : nothing}
-      ${parts.button(`drop:${server.name}`, "Leave it", () => { proposed.delete(server.name); redraw(); })}
+      ${parts.button(`drop:${server.name}`, "Leave it", () => { proposed.delete(server.name); redraw(); }, { leaves: true })}
     </div>
   </div>`;
 

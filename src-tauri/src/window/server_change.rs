@@ -1,5 +1,5 @@
 //! Commands that change servers which are there: taking one out and putting it back, opening hosts and folders to it and
-//! closing them.
+//! closing them, and its limits.
 //!
 //! - What was shown is kept here until the person says yes: what is written is what was shown, whatever the page says.
 //! - INVARIANT: a folder is opened only as a picker of the system gave it to this process; the page names none.
@@ -10,11 +10,13 @@ use super::grants::trusted;
 use super::pick::{Picked, pick};
 use ironcurtain_admin::ServerChangeError;
 use ironcurtain_admin::clients::Clients;
+use ironcurtain_admin::limits::{Limit, LimitsChange};
 use ironcurtain_admin::openings::{Opening, OpeningChange};
 use ironcurtain_admin::removal::{Removal, forget, put_back};
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_protocol::{Reply, Request};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use tauri::State;
 
@@ -23,6 +25,7 @@ use tauri::State;
 pub(super) struct ServerChangeDrafts {
     removal: Mutex<Option<Removal>>,
     opening: Mutex<Option<OpeningChange>>,
+    limits: Mutex<Option<LimitsChange>>,
 }
 
 /// A server as it would be taken out.
@@ -49,6 +52,19 @@ pub(super) enum WantedOpening {
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedOpening {
     what: String,
+    words: String,
+}
+
+/// Limits as they would be.
+#[derive(Debug, Serialize)]
+pub(super) struct PlannedLimits {
+    differences: Vec<PlannedLimit>,
+    diff: String,
+}
+
+#[derive(Debug, Serialize)]
+struct PlannedLimit {
+    looser: bool,
     words: String,
 }
 
@@ -154,6 +170,34 @@ pub(super) async fn close_opening(
     aside(move || OpeningChange::close(&home, &name, opening)?.write()).await?;
     let ended = end_sessions_of(&state, &server).await?;
     Ok(format!("{what} is closed.{}", words(ended)))
+}
+
+#[tauri::command]
+pub(super) async fn plan_limits(
+    state: State<'_, AppState>,
+    server: String,
+    wanted: BTreeMap<Limit, Option<u64>>,
+) -> Result<PlannedLimits, CommandError> {
+    let home = trusted(&state)?.home;
+    let change = aside(move || LimitsChange::plan(&home, &server, &wanted)).await?;
+    let planned = PlannedLimits {
+        differences: change
+            .differences
+            .iter()
+            .map(|one| PlannedLimit { looser: one.is_looser, words: one.words.clone() })
+            .collect(),
+        diff: visible::lines(&change.diff),
+    };
+    *state.server_changes.limits.lock().unwrap_or_else(PoisonError::into_inner) = Some(change);
+    Ok(planned)
+}
+
+#[tauri::command]
+pub(super) async fn write_limits(state: State<'_, AppState>) -> Result<String, CommandError> {
+    let change = state.server_changes.limits.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let change = change.ok_or_else(|| CommandError::malformed("look at what would change again"))?;
+    aside(move || change.write()).await?;
+    Ok("They hold for sessions that begin from now on.".to_owned())
 }
 
 /// Ends the live sessions of a server, which have what it had when they began; their number.

@@ -4,6 +4,7 @@ use ironcurtain_admin::ServerChangeError;
 use ironcurtain_admin::annotate::{AnnotationChange, AnnotationChanges, Draft};
 use ironcurtain_admin::catalog::{Catalog, CatalogError, KnownServer, Source};
 use ironcurtain_admin::install::{ToolChange, Update};
+use ironcurtain_admin::limits::{Limit, ServerLimit, limits};
 use ironcurtain_admin::openings::{Opening, openings};
 use ironcurtain_admin::removal::{TakenOut, taken_out};
 use ironcurtain_daemon::config::ConfigError;
@@ -43,6 +44,16 @@ struct OpeningRow {
     words: String,
 }
 
+/// A limit of a server's resources.
+#[derive(Debug, Serialize)]
+struct LimitRow {
+    limit: Limit,
+    name: &'static str,
+    unit: &'static str,
+    own: Option<u64>,
+    default: Option<u64>,
+}
+
 /// Why the servers are not shown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ServersError {
@@ -72,6 +83,7 @@ struct ServerRow {
     live: Vec<LiveServer>,
     /// The hosts and folders that are open to it for good, the worst first.
     openings: Vec<OpeningRow>,
+    limits: Vec<LimitRow>,
     /// The secrets that its entry names.
     secrets: Vec<String>,
 }
@@ -194,12 +206,18 @@ fn row(
         can_install: matches!(RunnerCommand::of(server), Ok(Some(_))),
         live,
         openings: openings(server).into_iter().map(|opening| opened(server, opening)).collect(),
+        limits: limits(server).into_iter().map(limited).collect(),
         secrets: server.secret_names().iter().map(|name| name.as_str().to_owned()).collect(),
     }
 }
 
 fn opened(server: &Server, opening: Opening) -> OpeningRow {
     OpeningRow { words: opening.words(&visible::line(&server.name)), opening }
+}
+
+fn limited(one: ServerLimit) -> LimitRow {
+    let ServerLimit { limit, own, default } = one;
+    LimitRow { limit, name: limit.name(), unit: limit.unit(), own, default }
 }
 
 fn removed(one: TakenOut) -> RemovedRow {

@@ -14,6 +14,7 @@ mod file_edit;
 pub mod inspect;
 pub mod install;
 mod json_edit;
+pub mod limits;
 mod named_server;
 pub mod openings;
 pub mod plain_secrets;

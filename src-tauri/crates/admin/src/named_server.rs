@@ -18,7 +18,8 @@ pub(crate) fn named_server<'a>(servers: &'a Servers, name: &str) -> Result<&'a S
 
 impl UnknownServer {
     /// None of these has the name.
-    pub(crate) fn among(servers: &Servers, name: &str) -> Self {
+    #[must_use]
+    pub fn among(servers: &Servers, name: &str) -> Self {
         let known = servers.names().collect::<Vec<_>>().join("`, `");
         Self { name: visible::line(name), known }
     }

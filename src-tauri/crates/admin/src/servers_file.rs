@@ -39,11 +39,11 @@ pub enum ServerChangeError {
     Kept(PathBuf, serde_json::Error),
     /// It has no sandbox, so it reaches everything.
     #[error(
-        "`{0}` is not sandboxed: it reaches everything that you can, and nothing can be opened or closed"
+        "`{0}` is not sandboxed: it reaches everything that you can, and nothing can be opened, closed or limited"
     )]
     NotSandboxed(String),
     /// It runs elsewhere.
-    #[error("`{0}` runs elsewhere: it has no sandbox here, and nothing can be opened or closed")]
+    #[error("`{0}` runs elsewhere: it has no sandbox here, and nothing can be opened, closed or limited")]
     Remote(String),
     /// The host is not taken.
     #[error("{0}; nothing was opened")]

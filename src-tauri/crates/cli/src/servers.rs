@@ -5,6 +5,7 @@
 mod change;
 mod install;
 mod known;
+mod limits;
 mod show;
 mod unpacked;
 
@@ -39,6 +40,8 @@ pub enum ServersAction {
     Open(change::OpeningOptions),
     /// Close a host or a folder that is open to a server for good.
     Close(change::OpeningOptions),
+    /// Show the limits of a server's resources, or change them after a yes.
+    Limits(limits::LimitsOptions),
     /// Install the package of a server that is started by `npx` or `uvx`, so that it needs no network to start.
     Install(install::InstallOptions),
     /// Look for another version of an installed package, show how its tools differ, and take it after a yes.
@@ -78,6 +81,7 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
         ServersAction::Restore { name } => change::restore(&home, name, screen),
         ServersAction::Open(options) => change::open(&home, options, screen),
         ServersAction::Close(options) => change::close(&home, options, screen),
+        ServersAction::Limits(options) => limits::perform(&home, options, screen),
         ServersAction::Install(options) => install::install(home, options, screen),
         ServersAction::Update(options) => install::update(home, options, screen),
         ServersAction::Annotate { name, yes, unknown_as_text, drop_unseen, timeout, allow_root } => {

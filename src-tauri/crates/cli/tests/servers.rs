@@ -75,6 +75,32 @@ fn a_server_is_taken_out_put_back_opened_and_closed_by_commands() {
 }
 
 #[test]
+fn the_limits_of_a_server_are_shown_and_changed_by_commands() {
+    let home = Home::new();
+    let (done, said) = home.text(&["limits", "filesystem"]);
+    assert!(done && said.starts_with("Memory: 4096 MiB (the default)\nProcessor time: no limit"), "{said}");
+    let (done, said) = home.text(&["limits", "filesystem", "memory=512", "processes=2000", "--yes"]);
+    assert!(done && said.starts_with("Processes and threads: 2000 in place of 1024. Looser:"), "{said}");
+    assert!(said.contains("Memory: 512 MiB in place of 4096 MiB. Tighter:"), "{said}");
+    assert!(said.contains("+      \"memoryMib\": 512"), "{said}");
+    assert!(done, "{said}");
+    assert!(home.text(&["limits", "filesystem"]).1.starts_with("Memory: 512 MiB\n"));
+    for (wish, told) in [
+        ("memory=1", "memory cannot be 1: write 32 to 1048576 MiB"),
+        ("memory=512", "the limits of `filesystem` are like that already"),
+        ("memory=much", "`much` is neither a whole number nor `default`"),
+        ("rooms=2", "there is no limit `rooms`"),
+    ] {
+        let (done, said) = home.text(&["limits", "filesystem", wish, "--yes"]);
+        assert!(!done && said.contains(told), "{said}");
+    }
+    let (done, said) = home.text(&["limits", "filesystem", "memory=default"]);
+    assert!(!done && said.contains("there is no terminal to confirm at"), "{said}");
+    assert!(home.text(&["limits", "filesystem", "memory=default", "processes=default", "--yes"]).0);
+    assert_eq!(home.json(&["limits", "filesystem"])["limits"][0]["own"], json!(null));
+}
+
+#[test]
 fn what_is_not_there_is_named() {
     let home = Home::new();
     let (done, said) = home.text(&["add", "no-such"]);

@@ -131,6 +131,7 @@ pub fn open(home: &Home, options: &OpeningOptions, screen: Screen) -> anyhow::Re
     if !accepted("Open it for good?", options.yes, screen)? {
         return Ok(ExitCode::FAILURE);
     }
+    home.prepare()?;
     change.write()?;
     screen.note("It is open to sessions that begin from now on.")?;
     Ok(ExitCode::SUCCESS)
@@ -176,7 +177,8 @@ impl WhatOptions {
     }
 }
 
-fn accepted(question: &str, yes: bool, screen: Screen) -> anyhow::Result<bool> {
+/// Returns `true` if the person says yes, or has said it with `--yes`.
+pub(super) fn accepted(question: &str, yes: bool, screen: Screen) -> anyhow::Result<bool> {
     if yes || screen.confirmed(question)? {
         return Ok(true);
     }

@@ -1,0 +1,141 @@
+// The limits of a server's resources: those in force, and changing them after all that changes was shown.
+
+import { actButton } from "./acts.js";
+import * as backend from "./backend.js";
+import { html, live, nothing } from "./html.js";
+import * as parts from "./parts.js";
+import { redraw } from "./state.js";
+import { number } from "./words.js";
+
+/** @typedef {import("./types.js").Server} Server */
+/** @typedef {import("./types.js").ServerLimit} ServerLimit */
+
+/** The change that waits for a yes. @type {{ server: string, planned: import("./types.js").PlannedLimits } | null} */
+let planned = null;
+/** What is being typed, by server and limit. @type {Map<string, Map<string, string>>} */
+const typed = new Map();
+/** @type {Map<string, string>} */
+const told = new Map();
+
+/** @type {Record<string, string>} */
+const HINTS = {
+  processor: "200 is two whole processors. Some systems cannot hold this one.",
+  "file-size": "Of one file, wherever it may write.",
+  "tmp-size": "It is kept in memory.",
+};
+
+/**
+ * @param {Server} server
+ * @param {() => Promise<void>} reload
+ */
+export function limits(server, reload) {
+  if (server.limits.length === 0) return nothing;
+  const note = told.get(server.name);
+  return parts.row(html`
+    <h3>Its limits</h3>
+    ${parts.facts(...server.limits.map(inForce))}
+    ${note ? html`<p class="small good" role="status">${note}</p>` : nothing}
+    ${planned?.server === server.name ? panel(server, planned.planned, reload) : form(server)}`);
+}
+
+/** @param {ServerLimit} one */
+const inForce = (one) => html`${one.name}: ${one.own === null ? amount(one, one.default) : html`<b>${amount(one, one.own)}</b>`}`;
+
+/**
+ * @param {ServerLimit} one
+ * @param {number | null} value
+ */
+const amount = (one, value) => (value === null ? "no limit" : `${number(value)} ${one.unit}`.trim());
+
+/**
+ * The text of a field, which is empty for the default.
+ * @param {Server} server
+ * @param {ServerLimit} one
+ */
+const textOf = (server, one) => typed.get(server.name)?.get(one.limit) ?? (one.own === null ? "" : String(one.own));
+
+/**
+ * The number that was typed; null for the default, undefined for what is none.
+ * @param {string} text
+ */
+function valueOf(text) {
+  const plain = text.replace(/[\s,]/g, "");
+  if (plain === "") return null;
+  return /^\d{1,12}$/.test(plain) ? Number(plain) : undefined;
+}
+
+/** @param {Server} server */
+function form(server) {
+  const wanted = server.limits.map((one) => /** @type {const} */ ([one.limit, valueOf(textOf(server, one))]));
+  const isOff = wanted.some(([, value]) => value === undefined) || server.limits.every((one) => valueOf(textOf(server, one)) === one.own);
+  return html`
+    <details>
+      <summary data-key="limits:${server.name}">Change its limits</summary>
+      <p class="small quiet">They keep it from taking this computer from your other programs. An empty field is the default.</p>
+      <div class="form">${server.limits.map((one) => field(server, one))}</div>
+      <div class="both start">
+        ${actButton({
+          key: `limits-plan:${server.name}`,
+          ready: "See what changes\u2026",
+          label: `See what changes\u2026 in the limits of ${server.name}`,
+          going: "Looking\u2026",
+          done: "Looked",
+          failed: "Not possible",
+          again: true,
+          off: isOff,
+          act: async () => {
+            told.delete(server.name);
+            planned = { server: server.name, planned: await backend.planLimits(server.name, Object.fromEntries(wanted)) };
+          },
+        })}
+      </div>
+    </details>`;
+}
+
+/**
+ * @param {Server} server
+ * @param {ServerLimit} one
+ */
+function field(server, one) {
+  const text = textOf(server, one);
+  const type = (/** @type {Event} */ event) => {
+    typed.set(server.name, new Map([...(typed.get(server.name) ?? []), [one.limit, parts.valueOf(event)]]));
+    redraw();
+  };
+  return parts.field(
+    one.name,
+    html`<span class="amount"><input type="text" class="amount" inputmode="numeric" autocomplete="off" placeholder=${one.default === null ? "no limit" : number(one.default)} data-key="limit:${server.name}:${one.limit}" .value=${live(text)} @input=${type}> ${one.unit}</span>`,
+    valueOf(text) === undefined ? html`<span class="bad">Write a whole number.</span>` : (HINTS[one.limit] ?? nothing),
+  );
+}
+
+/**
+ * @param {Server} server
+ * @param {import("./types.js").PlannedLimits} change
+ * @param {() => Promise<void>} reload
+ */
+const panel = (server, change, reload) => html`
+  <div class="panel" role="group" aria-label="Other limits of ${server.name}">
+    <ul>${change.differences.map((one) => html`<li class=${one.looser ? "asks" : ""}>${one.words}</li>`)}</ul>
+    <pre tabindex="0" aria-label="The change of the file">${change.diff}</pre>
+    <p class="small quiet">Sessions that run keep the limits they began with.</p>
+    <div class="both start">
+      ${actButton({
+        key: `limits-write:${server.name}`,
+        ready: "Write this down",
+        label: `Write this down: the limits of ${server.name}`,
+        going: "Writing\u2026",
+        done: "Written",
+        failed: "Not written",
+        again: true,
+        kind: "main",
+        act: async () => {
+          told.set(server.name, await backend.writeLimits());
+          planned = null;
+          typed.delete(server.name);
+          await reload();
+        },
+      })}
+      ${parts.button(`limits-leave:${server.name}`, "Leave them", () => { planned = null; redraw(); }, { leaves: true })}
+    </div>
+  </div>`;
