@@ -62,7 +62,7 @@ pub struct LimitDifference {
 pub struct LimitsChange {
     /// The server.
     pub server: String,
-    /// What changes, the looser first.
+    /// The differences, the looser first.
     pub differences: Vec<LimitDifference>,
     /// The change of its entry's sandbox, in the form of `diff -u` without its heading. No secret stands there.
     pub diff: String,
@@ -131,7 +131,7 @@ impl Limit {
         }
     }
 
-    /// What a looser and a tighter limit leads to.
+    /// The outcomes of a looser and of a tighter limit.
     fn outcomes(self) -> (&'static str, &'static str) {
         match self {
             Self::Memory => ("it can take more memory from other programs", "it fails where it needs more"),
@@ -239,7 +239,7 @@ impl LimitsChange {
     }
 }
 
-/// What is in force otherwise than before, the looser first.
+/// The limits in force that are not what they were, the looser first.
 fn differences(before: &LimitSettings, after: &LimitSettings) -> Vec<LimitDifference> {
     let (was, is) = (in_force(before), in_force(after));
     let difference = |limit: Limit| {
