@@ -39,6 +39,7 @@ mod metrics;
 mod modern;
 mod network;
 mod passing;
+mod pestering;
 mod pieces;
 mod place;
 mod protected;

@@ -129,6 +129,30 @@ fn an_open_question_is_judged_again_by_another_policy() {
 }
 
 #[test]
+fn a_late_yes_is_none_under_a_policy_that_asks_for_another_reason_or_forbids_it() {
+    let world = hostile::world();
+    world.edit(SETTINGS, |settings| settings["questionDeadlineSeconds"] = json!(1));
+    let note = world.file("docs/note.txt", "note");
+    let mut client = world.connect("hostile");
+    for then in ["escalate", "deny"] {
+        world.person.will(Next::Ignore);
+        client.open(&note).refused("did not answer within 1 s");
+        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        assert!(world.ask_again());
+        world.person.asked();
+        world.changes_policy(|w| w.put_first(rule("other", json!({ "tool": ["open"] }), then)));
+        let denied =
+            if then == "deny" { "DENIED: other (rule `other`)" } else { "the user denied this call" };
+        client.open(&note).refused(denied);
+        assert_eq!(world.person.asked().len(), usize::from(then == "escalate"));
+        world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
+        // It is for the question that was answered.
+        assert_eq!(client.open(&note).ok(), "note");
+        assert_eq!((world.person.count(), world.questions().missed), (0, vec![]));
+    }
+}
+
+#[test]
 fn whichever_way_an_editor_writes_it_is_noticed() {
     let world = hostile::world();
     let mut client = world.connect("hostile");

@@ -110,6 +110,26 @@ fn a_yes_does_not_open_a_private_address() {
 }
 
 #[test]
+fn a_server_that_asks_for_host_after_host_leaves_questions_to_the_agent() {
+    inside("network::asking::a_server_that_asks_for_host_after_host_leaves_questions_to_the_agent", |_| {
+        let world = world(&asking());
+        let settings = json!({ "questionsPerMinute": 5, "denialHoldsSeconds": 0 });
+        std::fs::write(world.home.config.join("config.json"), settings.to_string()).unwrap();
+        let mut client = world.connect("fetcher");
+        for n in 0..6 {
+            let said = client.behind(&format!("http://{n}.example.test/hello"));
+            let denied = if n < 3 { "the user denied it" } else { "was asked 3 times within a minute" };
+            assert!(said.starts_with("403 said-no") && said.contains(denied), "{said}");
+        }
+        assert_eq!(world.person.asked().len(), 3);
+        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        assert_eq!(client.get(OTHER).ok(), HELLO);
+        client.get(THIRD).refused("DENIED: the user denied this call");
+        client.get(THIRD).refused("was asked 5 times within a minute");
+    });
+}
+
+#[test]
 fn many_connections_to_a_host_at_once_are_one_question() {
     inside("network::asking::many_connections_to_a_host_at_once_are_one_question", |ground| {
         let world = world(&asking());

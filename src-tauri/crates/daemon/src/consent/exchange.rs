@@ -9,6 +9,7 @@
 use super::identical::{AskedFirst, QuestionEnd, Turn};
 use super::late::can_be_late;
 use super::missed::Inquiry;
+use super::rate::TooMany;
 use super::{
     Broker, Lifetime, NotApproved, Offer, Principal, QuestionLimits, QuestionOutcome, grants_of, visible,
 };
@@ -134,10 +135,11 @@ impl Exchange<'_> {
             let why = NotApproved::StillDenied { note: no.note, seconds: whole_seconds(no.left) };
             return Err(self.unasked(&inquiry, why).await);
         }
-        let most = self.limits.per_minute;
-        if let Err(too_many) = self.broker.rate.count(&client.key, asked, most) {
-            let seconds = whole_seconds(too_many.wait);
-            if too_many.is_first {
+        let is_of_a_call = inquiry.question.tool.is_some();
+        let counted = self.broker.rate.count(&client.key, is_of_a_call, asked, self.limits.per_minute);
+        if let Err(TooMany { most, wait, is_first }) = counted {
+            let seconds = whole_seconds(wait);
+            if is_first {
                 let name = visible::line(&client.view.name);
                 self.broker.tell(&format!(
                     "{name} has put {most} questions to you within a minute. What else it asks is denied for {seconds} s."

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// The number of questions that are kept. The oldest goes first.
+/// The number of questions that are kept. Of the agent that has most of them, the oldest goes first.
 const MOST: usize = 50;
 
 /// The time for which a question is kept after its call was answered, and a late yes after it was given.
@@ -88,8 +88,8 @@ impl MissedQuestions {
         let mut all = self.lock(now_boot_ms);
         all.retain(|one| one.inquiry.identity != inquiry.identity);
         if all.len() >= MOST {
-            let oldest = all.iter().position(|one| one.state == MissedState::Open).unwrap_or(0);
-            all.remove(oldest);
+            let at = first_to_go(&all);
+            all.remove(at);
         }
         let until_boot_ms = now_boot_ms.saturating_add(millis(KEPT));
         all.push(MissedQuestion { inquiry, state: MissedState::Open, until_boot_ms });
@@ -193,8 +193,57 @@ impl MissedQuestions {
     }
 }
 
+/// The place of the oldest one that is open, of the agent that has most of those: whoever asks on and on forgets its own.
+fn first_to_go(all: &[MissedQuestion]) -> usize {
+    let open = || all.iter().enumerate().filter(|(_, one)| one.state == MissedState::Open);
+    let of_agent = |one: &MissedQuestion| {
+        let question = &one.inquiry.question;
+        open().filter(|(_, other)| other.inquiry.question.is_of_same_agent(question)).count()
+    };
+    // Of several that are equal, the last is taken.
+    open().rev().max_by_key(|(_, one)| of_agent(one)).map_or(0, |(at, _)| at)
+}
+
 impl MissedQuestion {
     fn is_shown(&self, id: &str) -> bool {
         self.state == MissedState::Shown && self.inquiry.question.id == id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{question, scope};
+    use super::*;
+    use ironcurtain_audit::Event;
+    use ironcurtain_protocol::ProcessView;
+
+    /// The question of an agent that is this process.
+    fn inquiry(id: &str, agent: u32) -> Inquiry {
+        let mut question = Question { session: format!("session of {agent}"), ..question(id) };
+        question.client.chain = vec![ProcessView { pid: agent, exe: None, name: "agent".into() }];
+        Inquiry {
+            entry: Entry::new(Event::Question, "a question"),
+            identity: QuestionKey::alone(&question),
+            call: DeniedKey([0; 32]),
+            scope: scope(),
+            question,
+        }
+    }
+
+    #[test]
+    fn an_agent_that_asks_on_and_on_pushes_out_its_own_questions_and_not_another_s() {
+        let missed = MissedQuestions::default();
+        missed.keep(inquiry("quiet", 1), 0);
+        missed.keep(inquiry("answered", 2), 0);
+        missed.show("answered", 0).unwrap();
+        assert!(missed.allow("answered", 0));
+        for n in 0..2 * MOST {
+            missed.keep(inquiry(&n.to_string(), 2), 0);
+        }
+        let kept: Vec<String> = missed.list(0).iter().map(|one| one.inquiry.question.id.clone()).collect();
+        let newest = (MOST + 2..2 * MOST).map(|n| n.to_string());
+        let expected: Vec<String> =
+            ["quiet".to_owned(), "answered".to_owned()].into_iter().chain(newest).collect();
+        assert_eq!(kept, expected);
     }
 }

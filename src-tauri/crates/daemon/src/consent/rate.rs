@@ -1,6 +1,8 @@
 //! The number of questions that a client may put within a minute, and the calls that a person said no to before.
 //!
 //! - Only what stands before the person counts: a question that joins another, or that something else settles, does not.
+//! - What no call asks for (a host, a folder, the client's model) takes at most half of the questions, so that a server by itself
+//!   never takes the place of what the agent asks.
 //! - The memory for both is bounded; what is forgotten is asked about.
 
 use super::Principal;
@@ -39,17 +41,34 @@ pub(super) struct QuestionRate(Mutex<HashMap<String, ClientRate>>);
 
 #[derive(Debug, Default)]
 struct ClientRate {
-    put: VecDeque<Instant>,
+    put: VecDeque<PutAt>,
     /// The person was told that it asks too much.
     told: bool,
+}
+
+/// A question that was put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PutAt {
+    at: Instant,
+    is_of_a_call: bool,
+}
+
+impl ClientRate {
+    /// The moment of the question whose end makes room for another one, where there are as many of these as there may be.
+    fn holds(&self, most: usize, which: impl Fn(&PutAt) -> bool) -> Option<Instant> {
+        let counted: Vec<Instant> = self.put.iter().filter(|put| which(put)).map(|put| put.at).collect();
+        counted.len().checked_sub(most).and_then(|at| counted.get(at).copied())
+    }
 }
 
 /// A client has put all the questions that it may put for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooMany {
+    /// The number that it may put.
+    pub(super) most: usize,
     /// The time until it may put another one.
     pub(super) wait: Duration,
-    /// True for the first one that is not put.
+    /// True for the first one of a call that is not put.
     pub(super) is_first: bool,
 }
 
@@ -58,34 +77,43 @@ impl QuestionRate {
     ///
     /// # Errors
     /// [`TooMany`]: it is not put.
-    pub(super) fn count(&self, client: &str, now: Instant, most: usize) -> Result<(), TooMany> {
+    pub(super) fn count(
+        &self,
+        client: &str,
+        is_of_a_call: bool,
+        now: Instant,
+        most: usize,
+    ) -> Result<(), TooMany> {
         let mut all = self.lock();
         all.retain(|_, rate| {
-            rate.put.retain(|at| now.duration_since(*at) < WINDOW);
+            rate.put.retain(|put| now.duration_since(put.at) < WINDOW);
             !rate.put.is_empty()
         });
         if all.len() >= MOST_CLIENTS && !all.contains_key(client) {
-            let oldest = all.iter().min_by_key(|(_, rate)| rate.put.back().copied());
+            let oldest = all.iter().min_by_key(|(_, rate)| rate.put.back().map(|put| put.at));
             if let Some(oldest) = oldest.map(|(client, _)| client.clone()) {
                 all.remove(&oldest);
             }
         }
         let rate = all.entry(client.to_owned()).or_default();
-        // The one whose end makes room for another.
-        let holds = rate.put.len().checked_sub(most).and_then(|at| rate.put.get(at));
-        if let Some(at) = holds {
-            let wait = WINDOW.saturating_sub(now.duration_since(*at));
-            return Err(TooMany { wait, is_first: !std::mem::replace(&mut rate.told, true) });
+        let wait = |at| WINDOW.saturating_sub(now.duration_since(at));
+        let share = most.div_ceil(2);
+        if !is_of_a_call && let Some(at) = rate.holds(share, |put| !put.is_of_a_call) {
+            return Err(TooMany { most: share, wait: wait(at), is_first: false });
+        }
+        if let Some(at) = rate.holds(most, |_| true) {
+            let is_first = is_of_a_call && !std::mem::replace(&mut rate.told, true);
+            return Err(TooMany { most, wait: wait(at), is_first });
         }
         rate.told = false;
-        rate.put.push_back(now);
+        rate.put.push_back(PutAt { at: now, is_of_a_call });
         Ok(())
     }
 
     /// Takes the question of that moment back, which the person did not have to answer.
     pub(super) fn give_back(&self, client: &str, at: Instant) {
         if let Some(rate) = self.lock().get_mut(client)
-            && let Some(found) = rate.put.iter().position(|put| *put == at)
+            && let Some(found) = rate.put.iter().position(|put| put.at == at)
         {
             rate.put.remove(found);
         }
@@ -98,7 +126,7 @@ impl QuestionRate {
 
 /// A call for remembering that it was denied: of one client, to one tool of one server, with the same arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct DeniedKey([u8; 32]);
+pub struct DeniedKey(pub(super) [u8; 32]);
 
 impl DeniedKey {
     /// The key of a call with these arguments, canonical where they name something.
@@ -146,14 +174,14 @@ impl DeniedCalls {
         Some(StandingNo { left: denied.until.duration_since(now), note: denied.note.clone() })
     }
 
-    /// The person said no: it holds for `first`, and for twice the time of the last one where that is not long ago.
+    /// The person said no: it holds for `first`, and for twice the time of the last one where that was over within the hour.
     pub(super) fn note(&self, call: DeniedKey, note: Option<String>, now: Instant, first: Duration) {
         if first.is_zero() {
             return;
         }
         let mut all = self.lock();
-        // A no is forgotten when it has not been repeated for as long as it held.
-        all.retain(|_, denied| now < denied.until + denied.holds);
+        // Whoever waits for the end of a no, to ask again as if for the first time, waits for longer than the longest of them.
+        all.retain(|_, denied| now < denied.until + LONGEST_HOLD);
         if all.len() >= MOST_DENIED && !all.contains_key(&call) {
             let next = all.iter().min_by_key(|(_, denied)| denied.until).map(|(call, _)| *call);
             next.map(|next| all.remove(&next));
@@ -182,27 +210,46 @@ mod tests {
     fn a_client_has_so_many_questions_a_minute_and_is_told_of_once() {
         let (rate, began) = (QuestionRate::default(), Instant::now());
         for n in 0..5 {
-            rate.count("a", began + SECOND * n, 5).unwrap();
+            rate.count("a", true, began + SECOND * n, 5).unwrap();
         }
-        let at = |seconds: u32| rate.count("a", began + SECOND * seconds, 5);
-        assert_eq!(at(10), Err(TooMany { wait: SECOND * 50, is_first: true }));
-        assert_eq!(at(11), Err(TooMany { wait: SECOND * 49, is_first: false }));
-        rate.count("b", began + SECOND * 11, 5).unwrap();
+        let at = |seconds: u32| rate.count("a", true, began + SECOND * seconds, 5);
+        assert_eq!(at(10), Err(TooMany { most: 5, wait: SECOND * 50, is_first: true }));
+        assert_eq!(at(11), Err(TooMany { most: 5, wait: SECOND * 49, is_first: false }));
+        rate.count("b", true, began + SECOND * 11, 5).unwrap();
         assert_eq!(at(60), Ok(()));
-        assert_eq!(at(60), Err(TooMany { wait: SECOND, is_first: true }));
+        assert_eq!(at(60), Err(TooMany { most: 5, wait: SECOND, is_first: true }));
         // One that something else settled is not counted.
         rate.give_back("a", began + SECOND * 60);
         assert_eq!(at(60), Ok(()));
     }
 
     #[test]
+    fn what_no_call_asks_for_leaves_half_of_the_questions_to_calls() {
+        let (rate, began) = (QuestionRate::default(), Instant::now());
+        let by_itself = |seconds: u32, most| rate.count("a", false, began + SECOND * seconds, most);
+        let of_a_call = |seconds: u32, most| rate.count("a", true, began + SECOND * seconds, most);
+        for seconds in 0..3 {
+            by_itself(seconds, 5).unwrap();
+        }
+        assert_eq!(by_itself(10, 5), Err(TooMany { most: 3, wait: SECOND * 50, is_first: false }));
+        of_a_call(10, 5).unwrap();
+        of_a_call(10, 5).unwrap();
+        assert_eq!(of_a_call(10, 5), Err(TooMany { most: 5, wait: SECOND * 50, is_first: true }));
+        by_itself(60, 5).unwrap();
+        // A client that may put one a minute puts either.
+        assert_eq!(rate.count("b", false, began, 1), Ok(()));
+        assert_eq!(rate.count("c", true, began, 1), Ok(()));
+        assert_eq!(rate.count("c", false, began, 1), Err(TooMany { most: 1, wait: WINDOW, is_first: false }));
+    }
+
+    #[test]
     fn as_many_clients_as_there_are_cost_bounded_memory() {
         let (rate, now) = (QuestionRate::default(), Instant::now());
         for n in 0..=MOST_CLIENTS {
-            rate.count(&n.to_string(), now, 5).unwrap();
+            rate.count(&n.to_string(), true, now, 5).unwrap();
         }
         assert_eq!(rate.lock().len(), MOST_CLIENTS);
-        rate.count("later", now + WINDOW, 5).unwrap();
+        rate.count("later", true, now + WINDOW, 5).unwrap();
         assert_eq!(rate.lock().len(), 1);
     }
 
@@ -218,7 +265,12 @@ mod tests {
             now += SECOND * held;
             assert_eq!(denied.no_to(call, now), None, "it is asked about again");
         }
-        now += LONGEST_HOLD;
+        // An agent that waits until it seems to be forgotten is asked about no sooner.
+        denied.note(other, None, now, SECOND * 60);
+        now += SECOND * 60 + LONGEST_HOLD - SECOND;
+        denied.note(other, None, now, SECOND * 60);
+        assert_eq!(denied.no_to(other, now).unwrap().left, SECOND * 120);
+        now += SECOND * 120 + LONGEST_HOLD;
         denied.note(other, None, now, SECOND * 60);
         denied.note(call, None, now, SECOND * 60);
         assert_eq!(denied.no_to(call, now).unwrap().left, SECOND * 60);

@@ -51,6 +51,11 @@ impl ToolCall {
         meta.get("progressToken").map(ToOwned::to_owned)
     }
 
+    /// The arguments as the client wrote them, which is more than what they are read as: `1.0` and `1.00` are one number to us.
+    pub(super) fn written_arguments(&self) -> &Fields {
+        &self.raw_arguments
+    }
+
     /// Everything that is asked for beside the arguments, as it was written: that it is to be a task, an answer to the server's
     /// question. What is told about the call (`_meta`) differs with each of them, and is left out.
     pub(super) fn beside_arguments(&self) -> Vec<String> {
