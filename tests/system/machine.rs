@@ -34,21 +34,29 @@ impl Machine {
     /// Starts the trusted process as one that the modes of files hinder, which they do not hinder root.
     pub fn start_minding_modes(&mut self) {
         let bounded = "setpriv --bounding-set=-dac_override,-dac_read_search ";
-        self.spawn_by(if is_root() { bounded } else { "" });
-        self.listens();
+        self.start_by(if is_root() { bounded } else { "" });
     }
 
     /// Starts the trusted process where the clock that nobody sets has run on for so many seconds, and the wall clock has not.
     pub fn start_later(&mut self, seconds: u64) {
+        self.start_later_by(seconds, "");
+    }
+
+    /// The same by way of a command that starts it.
+    pub fn start_later_by(&mut self, seconds: u64, by: &str) {
         let as_person = if is_root() { "" } else { "--map-current-user " };
-        self.spawn_by(&format!("unshare {as_person}--time --boottime {seconds} "));
+        self.start_by(&format!("unshare {as_person}--time --boottime {seconds} {by}"));
+    }
+
+    /// Starts the trusted process by way of a command.
+    pub fn start_by(&mut self, by: &str) {
+        self.spawn_by(by);
         self.listens();
     }
 
     /// Starts the trusted process with the number of descriptors that a login session gives a program.
     pub fn start_with_usual_descriptors(&mut self) {
-        self.spawn_by("prlimit --nofile=1024: ");
-        self.listens();
+        self.start_by("prlimit --nofile=1024: ");
     }
 
     /// Starts the trusted process.

@@ -178,9 +178,14 @@ impl Grants {
     }
 
     /// Returns `true` if every one of these grants holds at this very moment: the last look before something is let through.
+    /// What is seen to be over is over from then on, whatever a clock says later.
     #[must_use]
     pub fn hold(&self, ids: &[String]) -> bool {
-        self.shared.published.hold(ids)
+        let holds = self.shared.published.hold(ids);
+        if !holds {
+            tell_ends(&self.commands, self.shared.published.expire());
+        }
+        holds
     }
 
     /// Gives grants, each with the entry that puts it on record; the answer is the version of the table that has them.
