@@ -1,7 +1,8 @@
 //! The age file format, version 1, for one passphrase: bytes to bytes. `age --decrypt` reads what is made here.
 //!
 //! - Every byte of a file is authenticated: one that was changed, cut or made longer is refused whole.
-//! - What is decrypted is overwritten in memory when it is dropped.
+//! - Before the passphrase is proved, a file has had no more than [`MOST_WORK`] done for it, once.
+//! - What is decrypted is overwritten in memory when it is dropped, the key of the file too.
 
 use super::Secret;
 use base64::Engine;
@@ -59,10 +60,12 @@ pub fn encrypt(passphrase: &Secret, content: &[u8]) -> Result<Vec<u8>, AgeError>
 
 fn sealed(passphrase: &Secret, content: &[u8], work: u8) -> Result<Vec<u8>, AgeError> {
     let (file_key, salt, nonce) = (Zeroizing::new(random()?), random()?, random()?);
-    let mut wrapped = file_key.to_vec();
+    // As long as it becomes, so that no copy of the key is left behind.
+    let mut wrapped = Zeroizing::new(Vec::with_capacity(file_key.len() + TAG));
+    wrapped.extend_from_slice(file_key.as_slice());
     let wrapping = key(&wrapping_key(passphrase, &salt, work)?)?;
     wrapping
-        .seal_in_place_append_tag(first_nonce(), Aad::empty(), &mut wrapped)
+        .seal_in_place_append_tag(first_nonce(), Aad::empty(), &mut *wrapped)
         .map_err(|_| AgeError::Format)?;
     let stanza = format!("-> scrypt {} {work}\n{}\n", encoded(&salt), encoded(&wrapped));
     let header = format!("{VERSION}\n{stanza}---");
@@ -97,7 +100,7 @@ pub fn decrypt(passphrase: &Secret, file: &[u8]) -> Result<Zeroizing<Vec<u8>>, A
         return Err(AgeError::Work(work));
     }
     let wrapping = key(&wrapping_key(passphrase, &salt, work)?)?;
-    let file_key = wrapping.open_in_place(first_nonce(), Aad::empty(), &mut wrapped);
+    let file_key = wrapping.open_in_place(first_nonce(), Aad::empty(), wrapped.as_mut_slice());
     let file_key = Zeroizing::new(file_key.map_err(|_| AgeError::Passphrase)?.to_vec());
     let mac_key = hmac::Key::new(hmac::HMAC_SHA256, derived(&file_key, &[], b"header")?.as_slice());
     hmac::verify(&mac_key, signed, &mac).map_err(|_| AgeError::Changed)?;
@@ -123,7 +126,7 @@ pub fn decrypt(passphrase: &Secret, file: &[u8]) -> Result<Zeroizing<Vec<u8>>, A
 struct Header<'a> {
     salt: [u8; 16],
     work: u8,
-    wrapped: [u8; 32],
+    wrapped: Zeroizing<[u8; 32]>,
     signed: &'a [u8],
     mac: [u8; 32],
     rest: &'a [u8],
@@ -145,7 +148,7 @@ impl<'a> Header<'a> {
             .ok()?;
         let signed = file.get(..version.len() + stanza.len() + body.len() + 3 + "---".len())?;
         (version == VERSION).then_some(())?;
-        Some(Self { salt: decoded(salt)?, work, wrapped: decoded(body)?, signed, mac, rest })
+        Some(Self { salt: decoded(salt)?, work, wrapped: Zeroizing::new(decoded(body)?), signed, mac, rest })
     }
 }
 

@@ -72,6 +72,11 @@ pub enum SecretFileError {
     /// It opens, and has something else in it.
     #[error("the encrypted file `{0}` opens, and has no secrets of IronCurtain's in it; move it away")]
     Other(PathBuf),
+    /// It is longer than what is read.
+    #[error(
+        "the encrypted file `{0}` is, or would be, longer than 16 MiB, which is never read; it is as it was"
+    )]
+    Long(PathBuf),
     /// The disk does not do it.
     #[error("the encrypted file `{path}` cannot be read or written, and is as it was: {source}")]
     Io {

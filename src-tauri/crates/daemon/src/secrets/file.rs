@@ -101,7 +101,8 @@ fn read(path: &Path, passphrase: &Secret) -> Result<(Mark, Contents), SecretFile
     let at = |source| SecretFileError::Io { path: path.to_path_buf(), source };
     let file = bounded_read::open(path).map_err(at)?;
     let (mark, mut bytes) = (Mark::of(&file).map_err(at)?, Vec::new());
-    file.take(bounded_read::LONGEST).read_to_end(&mut bytes).map_err(at)?;
+    file.take(bounded_read::LONGEST + 1).read_to_end(&mut bytes).map_err(at)?;
+    not_too_long(path, &bytes)?;
     let content = age::decrypt(passphrase, &bytes);
     let content = content.map_err(|source| SecretFileError::Unopened { path: path.to_path_buf(), source })?;
     let other = || SecretFileError::Other(path.to_path_buf());
@@ -123,8 +124,14 @@ fn write(path: &Path, passphrase: &Secret, contents: &Contents) -> Result<Mark, 
     serde_json::to_writer(&mut *content, &texts).map_err(|problem| at(problem.into()))?;
     let file = age::encrypt(passphrase, &content);
     let file = file.map_err(|source| SecretFileError::Unopened { path: path.to_path_buf(), source })?;
+    not_too_long(path, &file)?;
     atomic_file::replace_bytes(path, &file).map_err(at)?;
     Mark::of(&bounded_read::open(path).map_err(at)?).map_err(at)
+}
+
+fn not_too_long(path: &Path, bytes: &[u8]) -> Result<(), SecretFileError> {
+    let fits = u64::try_from(bytes.len()).is_ok_and(|length| length <= bounded_read::LONGEST);
+    if fits { Ok(()) } else { Err(SecretFileError::Long(path.to_path_buf())) }
 }
 
 /// The right to write the file: its folder, locked until this is dropped.

@@ -52,14 +52,115 @@ fn pieces_that_are_taken_away_or_exchanged_are_seen() {
     }
 }
 
+/// The lines of a header, and what comes after it.
+fn parts(file: &[u8]) -> ([String; 4], Vec<u8>) {
+    let parts: Vec<&[u8]> = file.splitn(5, |byte| *byte == b'\n').collect();
+    let line = |n: usize| String::from_utf8(parts[n].to_vec()).unwrap();
+    ([line(0), line(1), line(2), line(3)], parts[4].to_vec())
+}
+
+fn refused(file: &[u8]) -> AgeError {
+    decrypt(&passphrase("p"), file).unwrap_err()
+}
+
 #[test]
-fn a_file_that_asks_for_too_much_work_is_refused_before_any() {
+fn a_header_that_is_not_written_in_the_one_way_is_refused_before_any_work() {
+    let ([version, stanza, body, end], rest) = parts(&sealed(&passphrase("p"), b"x", 4).unwrap());
+    let file = |lines: &[&str]| [lines.join("\n").as_bytes(), b"\n", &rest].concat();
+    assert!(decrypt(&passphrase("p"), &file(&[&version, &stanza, &body, &end])).is_ok(), "the twin");
+    let salt = stanza.split(' ').nth(2).unwrap();
+    let with = |stanza: &str| file(&[&version, stanza, &body, &end]);
+    let scrypt = |salt: &str, work: &str| with(&format!("-> scrypt {salt} {work}"));
+    let of = |length: usize| encoded(&vec![7; length]);
+    // The last of its 22 characters has four bits that say nothing.
+    let (most, last) = salt.split_at(21);
+    let other_way = format!("{most}{}", char::from(last.as_bytes()[0] + 1));
+    let cases = [
+        ("another version", file(&["age-encryption.org/v2", &stanza, &body, &end])),
+        ("in armour", file(&["-----BEGIN AGE ENCRYPTED FILE-----", &stanza, &body, &end])),
+        ("lines of another system", file(&[&format!("{version}\r"), &stanza, &body, &end])),
+        ("lines of another system", with(&format!("{stanza}\r"))),
+        ("a second way in", file(&[&version, &stanza, &body, &stanza, &body, &end])),
+        ("another way in as well", file(&[&version, "-> X25519 x", &body, &stanza, &body, &end])),
+        ("no way in", file(&[&version, &end])),
+        ("another way in", with(&stanza.replace("scrypt", "SCRYPT"))),
+        ("another argument", with(&format!("{stanza} x"))),
+        ("two spaces", with(&stanza.replace("scrypt ", "scrypt  "))),
+        ("no salt", with("-> scrypt 4")),
+        ("a short salt", scrypt(&of(15), "4")),
+        ("a long salt", scrypt(&of(17), "4")),
+        ("a padded salt", scrypt(&format!("{salt}=="), "4")),
+        ("the same salt in another way", scrypt(&other_way, "4")),
+        ("no work", with(&format!("-> scrypt {salt} "))),
+        ("no work", scrypt(salt, "0")),
+        ("work in another way", scrypt(salt, "04")),
+        ("work in another way", scrypt(salt, "+4")),
+        ("work in another way", scrypt(salt, "0x4")),
+        ("work below nothing", scrypt(salt, "-4")),
+        ("work beyond all numbers", scrypt(salt, "256")),
+        ("a long key", file(&[&version, &stanza, &of(33), &end])),
+        ("a short key", file(&[&version, &stanza, &of(31), &end])),
+        ("a key over two lines", file(&[&version, &stanza, &body[..20], &body[20..], &end])),
+        ("no proof", file(&[&version, &stanza, &body, "---"])),
+        ("a short proof", file(&[&version, &stanza, &body, &format!("--- {}", of(31))])),
+        ("a padded proof", file(&[&version, &stanza, &body, &format!("{end}=")])),
+        ("an end in another way", file(&[&version, &stanza, &body, &end.replace("--- ", "---  ")])),
+        (
+            "nothing after its end",
+            [&version, &stanza, &body, &end].map(String::as_str).join("\n").into_bytes(),
+        ),
+    ];
+    for (why, file) in cases {
+        assert_eq!(refused(&file), AgeError::Format, "{why}");
+    }
+    for work in [21, 22, 40, 64, 255] {
+        assert_eq!(refused(&scrypt(salt, &work.to_string())), AgeError::Work(work));
+    }
+    let proof = format!("--- {}", of(32));
+    assert_eq!(refused(&file(&[&version, &stanza, &body, &proof])), AgeError::Changed, "another proof");
+    assert_eq!(refused(&scrypt(&of(16), "4")), AgeError::Passphrase, "another salt");
+    assert_eq!(refused(&scrypt(salt, "5")), AgeError::Passphrase, "more work");
+    assert_eq!(refused(&file(&[&version, &stanza, &of(32), &end])), AgeError::Passphrase, "another key");
+}
+
+#[test]
+fn content_is_written_in_one_way_and_nothing_comes_after_it() {
     let made = sealed(&passphrase("p"), b"x", 4).unwrap();
-    let end = made.iter().position(|byte| *byte == b'\n').unwrap();
-    let stanza = made[end..].iter().skip(1).position(|byte| *byte == b'\n').unwrap() + end;
-    for (work, wanted) in [("40", AgeError::Work(40)), ("04", AgeError::Format), ("+4", AgeError::Format)] {
-        let file = [&made[..stanza], work.as_bytes(), &made[stanza + 1..]].concat();
-        assert_eq!(decrypt(&passphrase("p"), &file).map(drop), Err(wanted), "{work}");
+    let start = made.len() - (1 + TAG);
+    let Header { salt, work, mut wrapped, rest, .. } = Header::read(&made).unwrap();
+    let wrapping = key(&wrapping_key(&passphrase("p"), &salt, work).unwrap()).unwrap();
+    let file_key = wrapping.open_in_place(first_nonce(), Aad::empty(), wrapped.as_mut_slice()).unwrap();
+    let content_key = key(&derived(file_key, &rest[..16], b"payload").unwrap()).unwrap();
+    // The same header with these pieces: their bytes, and if they say that they are the last.
+    let with = |pieces: &[(&[u8], bool)]| {
+        let mut file = made[..start].to_vec();
+        for (number, (bytes, is_last)) in pieces.iter().enumerate() {
+            let mut piece = bytes.to_vec();
+            let nonce = piece_nonce(number, *is_last);
+            content_key.seal_in_place_append_tag(nonce, Aad::empty(), &mut piece).unwrap();
+            file.extend(piece);
+        }
+        file
+    };
+    let whole = vec![7; PIECE];
+    for (pieces, length) in [(&[(&b"x"[..], true)][..], 1), (&[(&whole, false), (b"y", true)], PIECE + 1)] {
+        let content = decrypt(&passphrase("p"), &with(pieces)).unwrap();
+        assert_eq!(content.len(), length, "the twin");
+    }
+    for (why, file) in [
+        ("no piece", with(&[])),
+        ("none is the last", with(&[(b"x", false)])),
+        ("none is the last", with(&[(&whole, false)])),
+        ("two are the last", with(&[(&whole, true), (b"y", true)])),
+        ("the last is empty", with(&[(&whole, false), (b"", true)])),
+        ("one in between is short", with(&[(&whole[1..], false), (b"y", true)])),
+        ("a piece is too long", with(&[(&[&whole[..], b"y"].concat(), true)])),
+        ("a byte comes after it", [with(&[(b"x", true)]), vec![0]].concat()),
+        ("a file comes after it", [made.clone(), made.clone()].concat()),
+        ("its nonce is cut", made[..start - 1].to_vec()),
+        ("nothing but its nonce", made[..start].to_vec()),
+    ] {
+        assert_eq!(refused(&file), AgeError::Changed, "{why}");
     }
 }
 

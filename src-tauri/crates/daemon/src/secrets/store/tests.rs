@@ -78,8 +78,18 @@ fn a_file_that_is_cut_or_exchanged_is_refused_and_stays_as_it_is() {
         assert!(matches!(refused, SecretError::File(SecretFileError::Unopened { .. })), "{refused}");
         assert_eq!(std::fs::read(store.path()).unwrap(), broken);
     }
+    // Longer than what is read: nobody makes room for it.
+    let long = std::fs::File::create(store.path()).unwrap();
+    long.set_len(ironcurtain_paths::bounded_read::LONGEST + 1).unwrap();
+    let refused = store.set(&name("api"), &secret("x")).unwrap_err();
+    assert!(matches!(refused, SecretError::File(SecretFileError::Long(_))), "{refused}");
     std::fs::write(store.path(), whole).unwrap();
     store.set(&name("api"), &secret("x")).unwrap();
+    // Nor is one made that could not be read again.
+    let large = secret(&"x".repeat(17 << 20));
+    let refused = store.set(&name("large"), &large).unwrap_err();
+    assert!(matches!(refused, SecretError::File(SecretFileError::Long(_))), "{refused}");
+    assert_eq!(store.list().unwrap(), [name("api")]);
 }
 
 #[test]
