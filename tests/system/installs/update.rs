@@ -61,6 +61,13 @@ fn it_is_shown_with_the_change_of_the_tools_and_taken_only_after_a_yes() {
     });
     assert_eq!(run(&world.home, &["update", "tiny"]).unwrap(), "`tiny` is at version 1.1.0 already.\n");
     assert_eq!(folders(&world.home), ["tiny/1.1.0"]);
+    // In the wrapper that makers print, it is changed where it stands.
+    registry.npm("tiny", "1.2.0", &Package::default());
+    let plain = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{{ \"mcpServers\": {plain} }}")).unwrap();
+    assert!(run(&world.home, &["update", "tiny", "--yes"]).unwrap().contains("Taken."));
+    let all: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!((&all["mcpServers"]["tiny"]["args"][1], all.get("tiny")), (&json!("tiny@1.2.0"), None));
 }
 
 #[test]

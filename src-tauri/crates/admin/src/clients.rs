@@ -15,6 +15,7 @@ pub use own_command::OwnCommand;
 pub use survey::{ClientReport, ClientState, EntryReport, EntryUse};
 
 use crate::file_edit::FileEditError;
+use crate::servers_file::ServerChangeError;
 use ironcurtain_client_config::{
     DocumentError, FoundClient, KnownClient, Places, ShimSelection, StartCommand,
 };
@@ -70,6 +71,9 @@ pub enum ClientError {
     /// A file cannot be read, or our servers would be refused.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The file of our servers is refused, as it is or as it would be.
+    #[error(transparent)]
+    Servers(#[from] ServerChangeError),
     /// A folder of ours cannot be used.
     #[error(transparent)]
     Home(#[from] HomeError),

@@ -24,8 +24,8 @@ pub use fetch::{Installed, install, install_among, is_packaged, sweep};
 pub use update::{ToolChange, Update, Updated, look_for_update};
 
 use crate::inspect::InspectError;
-use crate::json_edit::JsonEditError;
 use crate::named_server::UnknownServer;
+use crate::servers_file::ServerChangeError;
 use ironcurtain_daemon::UnresolvedPath;
 use ironcurtain_daemon::config::ConfigError;
 use ironcurtain_daemon::home::{Home, HomeError};
@@ -124,7 +124,7 @@ pub enum InstallError {
     /// Somebody else wrote the file of servers.
     #[error("`{0}` changed in the meantime; try again")]
     ChangedMeanwhile(PathBuf),
-    /// The file of servers has no place for the version.
+    /// The file of servers is refused, as it is or as it would be.
     #[error(transparent)]
-    Edit(#[from] JsonEditError),
+    Servers(#[from] ServerChangeError),
 }

@@ -5,7 +5,7 @@
 //! - INVARIANT: the keyring has a secret before the file no longer has it.
 
 use crate::file_edit::{self, FileEditError};
-use ironcurtain_daemon::config::{ConfigError, Servers, read};
+use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_daemon::home::Home;
 use ironcurtain_daemon::secrets::{Secret, SecretError, SecretName, SecretStore, named, named_in_header};
 use serde_json::{Value, json};
@@ -53,15 +53,12 @@ pub struct PlainSecret {
 /// Why secrets stay where they are.
 #[derive(Debug, thiserror::Error)]
 pub enum PlainSecretError {
-    /// The file of servers cannot be read.
+    /// The file of servers is refused, or has no such server.
     #[error(transparent)]
-    Config(#[from] ConfigError),
+    Servers(#[from] ServerChangeError),
     /// It cannot be changed.
     #[error(transparent)]
     File(#[from] FileEditError),
-    /// None of our servers has this name.
-    #[error("no server is called `{0}`; `ironcurtain servers list` names them")]
-    NoServer(String),
     /// Somebody else wrote it meanwhile.
     #[error("`{0}` was changed meanwhile; it is as it was, and the keyring has the secrets: try again")]
     Changed(PathBuf),
@@ -74,7 +71,7 @@ pub struct SecretMove {
     pub file: PathBuf,
     /// All of them.
     pub secrets: Vec<PlainSecret>,
-    before: String,
+    servers: ServersFile,
     after: String,
 }
 
@@ -84,14 +81,14 @@ impl SecretMove {
     /// # Errors
     /// [`PlainSecretError`].
     pub fn plan(home: &Home, server: Option<&str>) -> Result<Self, PlainSecretError> {
-        let file = home.config.join("mcp-servers.json");
-        let before = read(&file)?.unwrap_or_else(|| Servers::DEFAULT.to_owned());
-        let servers = Servers::parse(&before, &file, &home.person)?;
-        if let Some(unknown) = server.filter(|name| servers.find(Some(name)).is_none()) {
-            return Err(PlainSecretError::NoServer(unknown.to_owned()));
+        let servers = ServersFile::open(home)?;
+        if let Some(name) = server {
+            servers.server(name)?;
         }
-        let (after, secrets) = moved(&file, &before, |name| server.is_none_or(|server| server == name))?;
-        Ok(Self { file, secrets, before, after })
+        let is_meant = |name: &str| server.is_none_or(|server| server == name);
+        let (after, secrets) = moved(&servers.file, &servers.text, is_meant)?;
+        let after = servers.checked(after)?;
+        Ok(Self { file: servers.file.clone(), secrets, servers, after })
     }
 
     /// Writes the file, once the keyring has them ([`keep`]).
@@ -99,10 +96,10 @@ impl SecretMove {
     /// # Errors
     /// [`PlainSecretError`].
     pub fn write(&self) -> Result<(), PlainSecretError> {
-        if read(&self.file)?.is_some_and(|now| now != self.before) {
-            return Err(PlainSecretError::Changed(self.file.clone()));
-        }
-        Ok(file_edit::replace(&self.file, &self.after)?)
+        self.servers.write(&self.after).map_err(|problem| match problem {
+            ServerChangeError::Changed(file) => PlainSecretError::Changed(file),
+            other => other.into(),
+        })
     }
 }
 

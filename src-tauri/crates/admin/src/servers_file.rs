@@ -1,4 +1,4 @@
-//! `mcp-servers.json` while one of its entries is changed: the text as it was read, and as it will be.
+//! `mcp-servers.json` while it is changed: the text as it was read, and as it will be. Whatever of ours writes it does so here.
 //!
 //! - A text is written only if the loader takes it, and only onto the one that it was made from.
 
@@ -79,9 +79,10 @@ pub enum ServerChangeError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServersFile {
     pub(crate) file: PathBuf,
-    /// Its text; without a file, that of the servers which are there anyway.
+    /// Its text; nothing without a file.
+    pub(crate) before: Option<String>,
+    /// The same; without a file, that of the servers which are there anyway.
     pub(crate) text: String,
-    before: Option<String>,
     person: PathBuf,
 }
 
@@ -95,7 +96,8 @@ impl ServersFile {
         Ok(this)
     }
 
-    fn servers(&self, text: &str) -> Result<Servers, ServerChangeError> {
+    /// The servers that a text of it says.
+    pub(crate) fn servers(&self, text: &str) -> Result<Servers, ServerChangeError> {
         Ok(Servers::parse(text, &self.file, &self.person)?)
     }
 
@@ -129,7 +131,14 @@ impl ServersFile {
         self.checked(file_edit::remove(&self.file, &self.text, path)?)
     }
 
-    fn checked(&self, text: String) -> Result<String, ServerChangeError> {
+    /// The text with this entry, in the place of one of the name.
+    pub(crate) fn with_entry(&self, name: &str, value: &Value) -> Result<String, ServerChangeError> {
+        let way = self.entry(name).map_or_else(|_| vec![name.to_owned()], |(way, _)| way);
+        self.with(&way.iter().map(String::as_str).collect::<Vec<_>>(), value)
+    }
+
+    /// The text, if the loader takes it.
+    pub(crate) fn checked(&self, text: String) -> Result<String, ServerChangeError> {
         self.servers(&text).map(|_| text)
     }
 

@@ -5,6 +5,7 @@
 
 use super::{Addition, CatalogError, KnownServer};
 use crate::file_edit::{self, FileEditError};
+use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_daemon::config::{ConfigError, Servers, read};
 use ironcurtain_daemon::home::{Home, HomeError, private_dir};
 use ironcurtain_policy::{Annotations, LoadError, defaults};
@@ -44,10 +45,13 @@ pub enum AddError {
     /// The entry cannot be made.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// A file of servers is refused, as it is or as it would be.
+    /// The file of servers is refused, as it is or as it would be.
+    #[error(transparent)]
+    Servers(#[from] ServerChangeError),
+    /// The file of annotations cannot be read.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// A file of annotations is refused, as it is or as it would be.
+    /// It is refused, as it is or as it would be.
     #[error("{0}")]
     Load(#[from] LoadError),
     /// A folder cannot be made.
@@ -80,7 +84,7 @@ pub fn add(home: &Home, adding: AddRequest<'_>) -> Result<AddedServer, AddError>
 /// # Errors
 /// [`AddError`]. Where a file is refused, neither is changed.
 pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<AddedServer, AddError> {
-    let servers = servers(home, adding, replace)?;
+    let (servers, after) = servers(home, adding, replace)?;
     let annotations = match &adding.annotations {
         Some(tools) => Some(annotations(home, adding, tools, replace)?),
         None => None,
@@ -92,9 +96,9 @@ pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<Added
     private_dir(&home.policy())?;
     // Tools without a server are of no use to anybody; a server without tools would be met first.
     if let Some(change) = &annotations {
-        change.write()?;
+        file_edit::replace(&change.file, &change.text)?;
     }
-    servers.write()?;
+    servers.write(&after)?;
     Ok(AddedServer { servers: servers.file, annotations: annotations.map(|change| change.file), data })
 }
 
@@ -103,40 +107,32 @@ pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<Added
 /// # Errors
 /// [`AddError`], as [`add_server`] would give.
 pub fn candidates(home: &Home, adding: &Addition, replace: bool) -> Result<Servers, AddError> {
-    let change = servers(home, adding, replace)?;
-    Ok(Servers::parse(&change.text, &change.file, &home.person)?)
+    let (file, after) = servers(home, adding, replace)?;
+    Ok(file.servers(&after)?)
 }
 
-/// A file as it will be.
-struct Change {
+/// The file of servers, and its text with one more.
+fn servers(home: &Home, adding: &Addition, replace: bool) -> Result<(ServersFile, String), AddError> {
+    let file = ServersFile::open(home)?;
+    if !replace && file.entry(&adding.name).is_ok() {
+        return Err(AddError::There { file: file.file, name: adding.name.clone() });
+    }
+    let after = file.with_entry(&adding.name, &adding.entry)?;
+    Ok((file, after))
+}
+
+/// The file of annotations as it will be.
+struct AnnotationsChange {
     file: PathBuf,
     text: String,
 }
 
-impl Change {
-    fn new(file: PathBuf, old: &str, path: &[&str], value: &Value) -> Result<Self, FileEditError> {
-        let text = file_edit::set(&file, old, path, value)?;
-        Ok(Self { file, text })
-    }
-
-    fn write(&self) -> Result<(), FileEditError> {
-        file_edit::replace(&self.file, &self.text)
-    }
-}
-
-fn servers(home: &Home, adding: &Addition, replace: bool) -> Result<Change, AddError> {
-    let file = home.config.join("mcp-servers.json");
-    let old = read(&file)?.unwrap_or_else(|| Servers::DEFAULT.to_owned());
-    let there = Servers::parse(&old, &file, &home.person)?.find(Some(&adding.name)).is_some();
-    if there && !replace {
-        return Err(AddError::There { file, name: adding.name.clone() });
-    }
-    let change = Change::new(file, &old, &[&adding.name], &adding.entry)?;
-    Servers::parse(&change.text, &change.file, &home.person)?;
-    Ok(change)
-}
-
-fn annotations(home: &Home, adding: &Addition, tools: &Value, replace: bool) -> Result<Change, AddError> {
+fn annotations(
+    home: &Home,
+    adding: &Addition,
+    tools: &Value,
+    replace: bool,
+) -> Result<AnnotationsChange, AddError> {
     let file = home.policy().join("tool-annotations.json");
     let shown = file.display().to_string();
     let old = read(&file)?.unwrap_or_else(|| defaults::ANNOTATIONS_JSON.to_owned());
@@ -147,9 +143,9 @@ fn annotations(home: &Home, adding: &Addition, tools: &Value, replace: bool) -> 
     if there && !replace && !known.tools(&adding.name).eq(wanted.tools(&adding.name)) {
         return Err(AddError::There { file, name: adding.name.clone() });
     }
-    let change = Change::new(file, &old, &["servers", &adding.name], tools)?;
-    Annotations::from_json(&change.text, &shown)?;
-    Ok(change)
+    let text = file_edit::set(&file, &old, &["servers", &adding.name], tools)?;
+    Annotations::from_json(&text, &shown)?;
+    Ok(AnnotationsChange { file, text })
 }
 
 #[cfg(test)]
@@ -216,6 +212,14 @@ mod tests {
         let annotations = Annotations::from_json(files(home)[1].as_deref().unwrap(), "f").unwrap();
         assert_eq!(annotations.get("clock", "convert_time"), None);
         assert!(annotations.get("clock", "read_graph").is_some());
+        let file = home.config.join("mcp-servers.json");
+        let off = r#"{ "mcpServers": { "off": { "command": "x", "disabled": true } } }"#;
+        std::fs::write(&file, off).unwrap();
+        let refused = added(home, "memory", "off", false).unwrap_err();
+        assert!(refused.contains("has `off` already"), "one that is not to run is there, too: {refused}");
+        added(home, "memory", "off", true).unwrap();
+        assert_eq!(Servers::load(home).unwrap().names().collect::<Vec<_>>(), ["off"]);
+        std::fs::remove_file(&file).unwrap();
         let refused = added(home, "filesystem", "filesystem", false).unwrap_err();
         assert!(refused.contains("has `filesystem` already"), "{refused}");
         let refused = added(home, "memory", "no/name", false).unwrap_err();

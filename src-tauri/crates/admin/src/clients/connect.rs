@@ -6,6 +6,7 @@ use super::survey::{command_line, entries};
 use super::{ClientError, ClientTarget, Clients};
 use crate::file_edit::{self, FileEditError};
 use crate::plain_secrets::{self, PlainSecret};
+use crate::servers_file::ServersFile;
 use ironcurtain_client_config::{Edit, FoundClient, KnownClient, SettingsEntry, ShimSelection, StartCommand};
 use ironcurtain_daemon::atomic_file;
 use ironcurtain_daemon::config::{Config, Servers, read};
@@ -308,17 +309,16 @@ impl Clients {
         entries: impl Iterator<Item = &'a SettingsEntry>,
         with_secrets: bool,
     ) -> Result<Moved, ClientError> {
-        let file = self.home.config.join("mcp-servers.json");
-        let before = read(&file)?;
-        let mut text = before.clone().unwrap_or_else(|| Servers::DEFAULT.to_owned());
-        let there = Servers::parse(&text, &file, &self.home.person)?;
+        let servers = ServersFile::open(&self.home)?;
+        let mut text = servers.text.clone();
+        let there = servers.servers(&text)?;
         let (mut names, mut left) = (Vec::new(), Vec::new());
         for entry in entries {
             match movable(entry, &there) {
                 Err(why) => left.push(Unmoved { name: entry.name.clone(), why }),
                 Ok(value) => {
                     if let Some(value) = value {
-                        text = file_edit::set(&file, &text, &[entry.name.as_str()], &value)?;
+                        text = file_edit::set(&servers.file, &text, &[entry.name.as_str()], &value)?;
                     }
                     names.push(entry.name.clone());
                 }
@@ -327,9 +327,10 @@ impl Clients {
         let mut secrets = Vec::new();
         if with_secrets {
             (text, secrets) =
-                plain_secrets::moved(&file, &text, |name| names.iter().any(|moved| moved == name))?;
+                plain_secrets::moved(&servers.file, &text, |name| names.iter().any(|moved| moved == name))?;
         }
-        Servers::parse(&text, &file, &self.home.person)?;
+        let text = servers.checked(text)?;
+        let ServersFile { file, before, .. } = servers;
         let after = Some(text).filter(|_| !names.is_empty()).or_else(|| before.clone());
         Ok(Moved { servers: (file, Edit { before, after }), secrets, names, left })
     }

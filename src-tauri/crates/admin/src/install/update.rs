@@ -7,9 +7,8 @@ use super::fetch::{fetch, find};
 use super::store::PackageStore;
 use super::{InstallError, Installer};
 use crate::inspect::{Inspection, ListedTool, inspect_server};
-use crate::json_edit;
-use ironcurtain_daemon::atomic_file;
-use ironcurtain_daemon::config::{Server, Servers, read};
+use crate::servers_file::ServersFile;
+use ironcurtain_daemon::config::{Server, Servers};
 use ironcurtain_daemon::packages::{PackageRecord, RequestedPackage, RunnerCommand, is_version};
 use std::collections::BTreeMap;
 
@@ -143,18 +142,17 @@ impl Update {
     }
 
     fn rewrite(&self) -> Result<(), InstallError> {
-        let file = self.installer.home.config.join("mcp-servers.json");
-        let text = read(&file)?.unwrap_or_default();
-        let now = Servers::parse(&text, &file, &self.installer.home.person)?;
-        if now.find(Some(&self.server.name)) != Some(&self.server) {
-            return Err(InstallError::ChangedMeanwhile(file));
+        let file = ServersFile::open(&self.installer.home)?;
+        if file.server(&self.server.name).ok().as_ref() != Some(&self.server) {
+            return Err(InstallError::ChangedMeanwhile(file.file));
         }
         let mut args = self.server.args.clone();
         if let Some(arg) = self.command.position.and_then(|position| args.get_mut(position)) {
             *arg = spelled(arg, &self.record.requested);
         }
-        let text = json_edit::set(&text, &[&self.server.name, "args"], &args.into())?;
-        atomic_file::replace(&file, &text).map_err(|source| InstallError::Write { file, source })
+        let (way, _) = file.entry(&self.server.name)?;
+        let way: Vec<&str> = way.iter().map(String::as_str).chain(["args"]).collect();
+        Ok(file.write(&file.with(&way, &args.into())?)?)
     }
 }
 
