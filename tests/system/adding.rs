@@ -1,7 +1,8 @@
 //! `ironcurtain servers add`: one command from a name, a package or a maker's snippet to a server that works.
 
 use crate::annotating::{listing, served, tool};
-use crate::consent::Next;
+use crate::client::Client;
+use crate::consent::{Next, paths};
 use crate::place::Place;
 use crate::world::{World, installed, is_root, programs};
 use ironcurtain_daemon::consent::{Lifetime, Reach, Verb};
@@ -132,12 +133,11 @@ fn a_package_of_a_registry_is_one_command_away() {
     assert!(client.call("calculate", json!({ "expression": "6 * 7" })).ok().contains("42"));
 }
 
-#[test]
-fn a_bundle_is_added_with_the_folder_that_the_person_named() {
-    let place = Place::new(|_| {});
-    let (bundle, packed) = (place.base().join("bundle"), place.base().join("notes.mcpb"));
+/// A bundle with a Python program, which is given the folder that its settings ask for.
+fn bundle(base: &Path, script: &str) -> String {
+    let (bundle, packed) = (base.join("bundle"), base.join("notes.mcpb"));
     std::fs::create_dir_all(bundle.join("server")).unwrap();
-    std::fs::write(bundle.join("server/main.py"), listing(&json!([tool("read_it", &["path"])]))).unwrap();
+    std::fs::write(bundle.join("server/main.py"), script).unwrap();
     let start = json!({ "command": "/usr/bin/python3", "args": ["${__dirname}/server/main.py", "${user_config.folder}"] });
     let manifest = json!({
         "manifest_version": "0.3", "name": "notes", "version": "1.0.0", "description": "Notes", "author": { "name": "a" },
@@ -148,7 +148,13 @@ fn a_bundle_is_added_with_the_folder_that_the_person_named() {
     let mcpb = installed("clients").join("node_modules/@anthropic-ai/mcpb/dist/cli/cli.js");
     let made = Command::new("node").arg(mcpb).arg("pack").args([&bundle, &packed]).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
-    let packed = packed.to_str().unwrap();
+    packed.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_bundle_is_added_with_the_folder_that_the_person_named() {
+    let place = Place::new(|_| {});
+    let packed = &bundle(place.base(), &listing(&json!([tool("read_it", &["path"])])));
     let (added, said) = add(&place.ours(), &place.home.person, &[packed, "--yes"], "");
     let proposed = "it needs `--set folder=...`: Where notes are (it proposes `${HOME}`)";
     assert!(!added && said.contains(proposed), "{said}");
@@ -158,13 +164,84 @@ fn a_bundle_is_added_with_the_folder_that_the_person_named() {
     let set = format!("folder={}", folder.display());
     let (added, said) = add(&place.ours(), &place.home.person, &[packed, "--set", &set, "--yes"], "");
     assert!(added && said.contains("  path  read-path  (high: "), "{said}");
-    assert!(said.contains(&format!("`{}`", folder.display())) && said.contains("no network"), "{said}");
+    let proposed = format!("it is to work with `{}`, which stays closed until you say yes", folder.display());
+    assert!(said.contains(&proposed) && said.contains("no network"), "{said}");
     let entry = entry(&place, "notes");
     let here = std::fs::read_dir(&unpacked).unwrap().next().unwrap().unwrap().path();
     assert_eq!(entry["args"], json!([here.join("server/main.py"), folder]));
     assert_eq!(entry["sandbox"]["filesystem"]["allowRead"], json!([here]));
+    assert_eq!(entry["sandbox"]["filesystem"]["allowWrite"], json!([place.home.server_data("notes")]));
+    assert_eq!(entry["worksWith"], json!([folder]));
+}
+
+/// A world with a server of a bundle whose tool writes a note to its folder, and does this first.
+fn noting(first: &str) -> World {
+    let put = "def put():\n    try: open(sys.argv[1] + '/note.txt', 'w').write('x')\n    except OSError as e: return str(e)\n    return 'kept'\n";
+    let answer = "if m.get('method') == 'tools/call': print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': {'content': [{'type': 'text', 'text': put()}]}}), flush=True); continue";
+    let tools = json!({ "tools": [tool("put", &[])] }).to_string();
+    let script = format!("import os, sys\n{put}{first}\n{}", served(&tools, answer));
+    World::with(|prepared| {
+        let home = &prepared.home;
+        // It is about what the kernel shows, so the tool itself is free.
+        let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
+        let rules = [
+            rule("notes", json!({ "server": ["notes"], "tool": ["put"] }), "allow"),
+            rule("ask", json!({}), "escalate"),
+        ];
+        let policy = json!({ "schemaVersion": 1, "rules": rules }).to_string();
+        std::fs::write(home.policy().join("compiled-policy.json"), policy).unwrap();
+        let folder = home.person.join("notes");
+        std::fs::create_dir(&folder).unwrap();
+        let ours = home.config.parent().unwrap();
+        let packed = bundle(ours.parent().unwrap(), &script);
+        let set = format!("folder={}", folder.display());
+        let (added, said) = add(ours, &home.person, &[&packed, "--set", &set, "--yes"], "");
+        assert!(added, "{said}");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "looked at, it changes nothing");
+    })
+}
+
+#[test]
+fn what_a_bundle_works_with_is_closed_before_a_yes_open_after_it_and_closed_when_that_is_taken_back() {
+    let world = noting("");
+    let (folder, note) = (world.path("notes"), world.path("notes/note.txt"));
+    let mut client = world.connect("notes");
+    let put = |client: &mut Client| client.call("put", json!({})).text;
+    assert!(put(&mut client).starts_with("[Errno 2] No such file or directory"));
+    let question = world.person.asked().remove(0);
     assert_eq!(
-        entry["sandbox"]["filesystem"]["allowWrite"],
-        json!([place.home.server_data("notes"), folder])
+        (question.consequences[0].verb, paths(&question)),
+        (Verb::WorkIn, vec![folder.to_str().unwrap()])
     );
+    assert_eq!(question.reason, "the server is set up to work with this; it is shown it only if you say so");
+    client.hang_up();
+    // The no stands until it is taken back.
+    let mut client = world.connect("notes");
+    assert!(put(&mut client).starts_with("[Errno 2]") && world.person.asked().is_empty());
+    client.hang_up();
+    world.revoke_only_grant();
+    world.person.will(Next::Allow(Reach::ProjectToChange, Lifetime::Always));
+    let mut client = world.connect("notes");
+    assert_eq!(put(&mut client), "kept");
+    assert!(note.is_file());
+    let grant = world.grants().remove(0);
+    assert_eq!((grant.server.as_str(), grant.path.as_str()), ("notes", folder.to_str().unwrap()));
+    world.revoke_only_grant();
+    std::fs::remove_file(&note).unwrap();
+    assert!(put(&mut client).starts_with("[Errno 2]") && !note.exists());
+    assert!(world.audit().intact);
+}
+
+#[test]
+fn a_server_that_does_not_start_without_its_folder_waits_for_the_answer() {
+    let world = noting("put()\nif not os.path.isdir(sys.argv[1]): sys.exit('where is my folder?')");
+    let mut client = world.start("notes");
+    let greeting = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
+    let refused = client.request("initialize", greeting);
+    assert!(refused.to_string().contains("where is my folder?"), "{refused}");
+    client.hang_up();
+    world.revoke_only_grant();
+    world.person.will(Next::Allow(Reach::ProjectToChange, Lifetime::Session));
+    let mut client = world.connect("notes");
+    assert_eq!(client.call("put", json!({})).text, "kept");
 }

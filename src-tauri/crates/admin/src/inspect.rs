@@ -2,6 +2,7 @@
 //!
 //! - It is started as it is configured, with what its entry opens and nothing granted, in a folder that is gone afterwards.
 //!   Nobody is asked about hosts: those that are not open are refused, and told.
+//! - Some do not start without the files that they work with: it sees those, changes none, and reaches no host meanwhile.
 //! - It is offered everything that a client can, and given nothing of it.
 //! - Time, messages, pages and tools are bounded; whatever it does ends in a list or in an error that says what it did.
 //! - Names are checked: a name that does not show as itself is no name.
@@ -160,6 +161,7 @@ async fn start_by_itself(
     let around = Surroundings::new(&inspection.home, &person, &protected, scratch.folder())?;
     let containment = containment(server, &around);
     let settings = server.sandbox.settings().and_then(|settings| settings.network.as_ref());
+    let settings = settings.filter(|_| server.works_with.is_empty());
     let rules = settings.map(network::rules).transpose()?.unwrap_or_default();
     let network = TrialNetwork::new(&server.name, rules);
     let served: Option<&dyn ServesNetwork> = containment.is_sandboxed().then_some(&network);
@@ -206,7 +208,7 @@ pub(crate) async fn inspect_server(
 /// A hint, where a server complains about a file of its arguments that its sandbox does not show it.
 fn hidden(server: &Server, person: &Path, said: &str) -> Option<String> {
     let shown = &server.sandbox.settings()?.filesystem.allow_read;
-    let shown = shown.iter().map(|path| match path.strip_prefix("~/") {
+    let shown = shown.iter().chain(&server.works_with).map(|path| match path.strip_prefix("~/") {
         Some(rest) => person.join(rest),
         None => PathBuf::from(path),
     });
@@ -231,6 +233,7 @@ fn containment(server: &Server, around: &Surroundings) -> Containment {
         return Containment::Remote;
     }
     let Sandbox::Sandboxed(settings) = &server.sandbox else { return Containment::Plain };
-    let profile = Profile::new(settings, around.session_dir.as_path(), around.home.as_path());
+    let mut profile = Profile::new(settings, around.session_dir.as_path(), around.home.as_path());
+    profile.allow_read.extend_from_slice(&server.works_with);
     Containment::Native(Box::new(profile), settings.view.unwrap_or(FileView::Roots))
 }

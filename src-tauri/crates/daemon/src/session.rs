@@ -99,6 +99,8 @@ pub struct Session {
     /// The memory for what the client says.
     memory: Allowance,
     queue: CallQueue,
+    /// Cancelled once the server may start: the person was asked about all that its entry names.
+    may_start: CancellationToken,
     end: CancellationToken,
 }
 

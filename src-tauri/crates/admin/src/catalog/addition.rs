@@ -57,7 +57,7 @@ pub enum AdditionError {
 }
 
 /// Keys of an entry that are the person's own.
-const OURS: [&str; 4] = ["sandbox", "passEnv", "unannotated", "fileWrites"];
+const OURS: [&str; 5] = ["sandbox", "passEnv", "unannotated", "fileWrites", "worksWith"];
 
 impl Addition {
     /// A known server.

@@ -1,7 +1,8 @@
 //! A bundle (`.mcpb`), in which makers pack a server for desktop clients: read as a server that is to be added.
 //!
 //! - It gets the least, as every server that nobody knows: it reads what is in the bundle, and writes to a folder of its own.
-//! - A folder that it asks for is opened only if the person names it; what it proposes by itself is said and not taken.
+//! - A folder that it asks for is one that the person names, and is opened by nothing here: it is proposed to them for each agent.
+//!   What its maker proposes is said and not taken.
 //! - What is to be kept secret stands in its entry as `keyring:NAME` and nowhere else.
 
 mod unpacked;
@@ -136,14 +137,13 @@ impl Addition {
         Ok(added)
     }
 
-    /// Lets it read the bundle, and use the paths that the person named.
+    /// Lets it read the bundle, and proposes the paths that the person named.
     fn open(&mut self, folder: &Path, paths: &[String]) {
-        let Some(files) = self.entry.pointer_mut("/sandbox/filesystem").and_then(Value::as_object_mut) else {
-            return;
-        };
-        files.insert("allowRead".to_owned(), json!([folder]));
-        if let Some(written) = files.get_mut("allowWrite").and_then(Value::as_array_mut) {
-            written.extend(paths.iter().map(|path| json!(path)));
+        if let Some(files) = self.entry.pointer_mut("/sandbox/filesystem").and_then(Value::as_object_mut) {
+            files.insert("allowRead".to_owned(), json!([folder]));
+        }
+        if let Some(entry) = self.entry.as_object_mut().filter(|_| !paths.is_empty()) {
+            entry.insert("worksWith".to_owned(), json!(paths));
         }
     }
 }

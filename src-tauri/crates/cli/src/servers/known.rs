@@ -254,6 +254,11 @@ fn sandbox_in_words(entry: &Value) -> String {
         words.push("no network".to_owned());
     }
     words.push("and the files that you grant".to_owned());
+    for path in texts("/worksWith") {
+        words.push(format!(
+            "it is to work with `{path}`, which stays closed until you say yes for the agent that uses it"
+        ));
+    }
     words.join(", ")
 }
 

@@ -50,6 +50,9 @@ pub(super) enum EntryError {
     /// The path of its program is not taken.
     #[error(transparent)]
     Command(#[from] EntryPathError),
+    /// A path that it is to work with is not taken.
+    #[error("`worksWith`: {0}")]
+    WorksWith(EntryPathError),
     /// A path of a list is not taken.
     #[error("`sandbox.filesystem.{list}`: {source}")]
     Path {

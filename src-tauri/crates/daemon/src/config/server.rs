@@ -26,6 +26,8 @@ pub struct Server {
     pub env: BTreeMap<String, String>,
     /// Variables of ours that it is given.
     pub pass_env: PassEnv,
+    /// Files and folders that it works with, each proposed to the person for each agent.
+    pub works_with: Vec<String>,
     /// Its containment.
     pub sandbox: Sandbox,
     /// The way it writes files.

@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn every_key_is_read() {
         let servers = parse(
-            r#"{ "s": { "command": "c", "args": ["x"], "env": { "A": "1" }, "passEnv": ["B"], "description": "d", "sampling": "deny",
+            r#"{ "s": { "command": "c", "args": ["x"], "env": { "A": "1" }, "passEnv": ["B"], "worksWith": ["~/notes", "/srv/list.txt"], "description": "d", "sampling": "deny",
                  "sandbox": { "view": "host-read",
                    "filesystem": { "allowWrite": [".git", "/w"], "allowRead": ["~/r"], "denyRead": [], "denyWrite": ["/w/n"], "allowPersistence": [".git"] },
                    "network": { "allowedDomains": ["a.example", "*.b.example:8443"], "deniedDomains": ["c.b.example"], "askUnknown": true },
@@ -256,6 +256,7 @@ mod tests {
             args: texts(&["x"]),
             env: BTreeMap::from([("A".into(), "1".into())]),
             pass_env: PassEnv::Named(texts(&["B"])),
+            works_with: texts(&["/home/u/notes", "/srv/list.txt"]),
             sandbox: Sandbox::Sandboxed(Box::new(SandboxSettings {
                 view: Some(FileView::HostRead),
                 filesystem: FilesystemSettings {

@@ -97,6 +97,10 @@ pub(super) struct StoredServer {
     /// Its description, for people.
     #[serde(default)]
     description: Option<String>,
+    /// Files and folders that it works with, absolute or below `~`: the person is asked about each, for each agent, before the
+    /// server starts for that.
+    #[serde(default)]
+    works_with: Vec<String>,
     /// Its containment: absent for the defaults, `false` for no sandbox at all, or what is to be different.
     #[cfg_attr(test, schemars(with = "super::schemas::FalseOr<SandboxSettings>"))]
     #[serde(default)]
@@ -156,6 +160,7 @@ impl StoredServer {
             args: self.args,
             env: self.env,
             pass_env: self.pass_env,
+            works_with: worked_with(&self.works_with, home)?,
             sandbox: self.sandbox,
             sampling: self.sampling,
             file_writes: match self.file_writes {
@@ -234,6 +239,11 @@ fn checked(settings: &SandboxSettings) -> Result<(), EntryError> {
         HostRules::new(allowed, denied, false).map_err(|source| EntryError::Host { list, source })?;
     }
     Ok(())
+}
+
+fn worked_with(paths: &[String], home: &Path) -> Result<Vec<String>, EntryError> {
+    let absolute = |path: &String| checked_path(path, false).and_then(|()| expanded(path, home));
+    paths.iter().map(absolute).collect::<Result<_, _>>().map_err(EntryError::WorksWith)
 }
 
 fn checked_path(path: &str, may_be_relative: bool) -> Result<(), EntryPathError> {

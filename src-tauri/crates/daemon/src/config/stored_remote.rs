@@ -68,6 +68,7 @@ impl StoredRemote {
             args: Vec::new(),
             env: BTreeMap::new(),
             pass_env: PassEnv::default(),
+            works_with: Vec::new(),
             sandbox: Sandbox::OptedOut,
             file_writes: FileWrites::default(),
             unannotated: Unannotated::default(),

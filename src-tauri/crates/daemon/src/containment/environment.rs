@@ -49,6 +49,7 @@ mod tests {
             args: vec![],
             env: BTreeMap::from([("A".into(), "1".into())]),
             pass_env,
+            works_with: vec![],
             sandbox: Sandbox::default(),
             file_writes: FileWrites::InPlace,
             unannotated: Unannotated::Deny,

@@ -157,6 +157,7 @@ struct Actor {
 
 impl Actor {
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) {
+        self.options.may_start.cancelled().await;
         self.start_server().await;
         self.reconcile().await;
         let (mut grants, mut snapshots) = (self.options.grants.clone(), self.options.snapshots.clone());

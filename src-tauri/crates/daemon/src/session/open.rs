@@ -127,6 +127,10 @@ impl Session {
             started_ms,
         };
         services.autostart.began(&id, facts);
+        let may_start = CancellationToken::new();
+        if config.works_with.is_empty() {
+            may_start.cancel();
+        }
         let options = ActorOptions {
             server: config.clone(),
             programs: services.programs.clone(),
@@ -149,6 +153,7 @@ impl Session {
             autostart: services.autostart.clone(),
             session: id.clone(),
             waited_for: services.shutdown.sandboxes.token(),
+            may_start: may_start.clone(),
         };
         let server = ServerHandle::start(options, told);
         let session = Arc::new(Self {
@@ -180,6 +185,7 @@ impl Session {
             tasks: Tasks::default(),
             memory: of_client,
             queue: CallQueue::default(),
+            may_start,
             end: CancellationToken::new(),
         });
         session.services.audit.record(session.entry(Event::Session, session.began(is_moved))).await?;

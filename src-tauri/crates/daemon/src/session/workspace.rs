@@ -1,9 +1,10 @@
-//! The folders that an agent works in, proposed to the person: the repository around the client's working directory, which the
-//! kernel tells, and the roots that the client itself names.
+//! The folders that an agent works in, proposed to the person: what the server's entry names, the repository around the client's
+//! working directory, which the kernel tells, and the roots that the client itself names.
 //!
-//! - Nothing waits for the answers: until then the session has what it has without them. One is asked about at a time.
-//! - INVARIANT: nothing is proposed but a folder that may be granted and that the policy asks about, and nothing is granted
-//!   without a yes. What a client names opens nothing by itself.
+//! - Only the start of a server waits, for the answers about what its entry names: it may not start without. Otherwise the session
+//!   has until then what it has without them. One is asked about at a time.
+//! - INVARIANT: nothing is proposed but a path that may be granted and that the policy asks about, and nothing is granted
+//!   without a yes. What an entry or a client names opens nothing by itself.
 //! - A yes is a grant like any other; a no is remembered until it is taken back.
 
 mod asking;
@@ -27,12 +28,18 @@ const PROVENANCE: &str = "proposed workspace";
 
 /// Proposes what a session works in, from its beginning to its end.
 pub(super) async fn propose(session: Arc<Session>) {
-    if !session.services.broker.reaches_person() || !session.works_with_files() {
+    // However this ends, the server waits no longer.
+    let server_waits = session.may_start.clone().drop_guard();
+    if !session.services.broker.reaches_person() || session.principal.remote {
         return;
     }
     let proposed = async {
-        session.propose_project().await;
-        session.propose_client_roots().await;
+        session.propose_named_by_entry().await;
+        drop(server_waits);
+        if session.works_with_files() {
+            session.propose_project().await;
+            session.propose_client_roots().await;
+        }
     };
     tokio::select! {
         () = proposed => {}
@@ -41,11 +48,8 @@ pub(super) async fn propose(session: Arc<Session>) {
 }
 
 impl Session {
-    /// Returns `true` if a tool of the server is annotated with a path, and the server is where the files are.
+    /// Returns `true` if a tool of the server is annotated with a path.
     fn works_with_files(&self) -> bool {
-        if self.principal.remote {
-            return false;
-        }
         let snapshot = self.services.snapshot();
         let none = Map::new();
         let mut tools = snapshot.annotations.tools(&self.config.name);
@@ -54,30 +58,43 @@ impl Session {
         })
     }
 
-    async fn propose_project(&self) {
-        let Some(cwd) = self.principal.client.view.cwd.clone() else { return };
-        let Ok(Some(folder)) = tokio::task::spawn_blocking(move || project(&cwd)).await else { return };
-        self.propose_folder(&folder, WorkspaceSource::StartedIn).await;
-    }
-
-    /// Proposes a folder, unless it may not be granted, is open already, or the person has answered.
-    async fn propose_folder(&self, folder: &CanonicalPath, source: WorkspaceSource) {
-        let offered = match self.offered(folder) {
-            Ok(offered) if offered.is_empty() => return,
-            Ok(offered) => offered,
-            Err(refusal) => return self.log.write(format!("{folder} is not proposed: {refusal}")),
-        };
-        if let Err(problem) = self.ask_about_folder(folder, source, &offered).await {
-            self.log.write(format!("{folder} is not open to the agent: {problem}"));
+    async fn propose_named_by_entry(&self) {
+        for named in &self.config.works_with {
+            let (resolver, raw) = (self.resolver.clone(), named.clone());
+            let found = tokio::task::spawn_blocking(move || named_folder::there(&raw, &resolver)).await;
+            match found.unwrap_or(Err(FolderRefusal::Nothing)) {
+                Ok(found) => self.propose_path(&found, WorkspaceSource::Entry).await,
+                Err(refusal) => self.log.write(format!("`{named}` is not proposed: {refusal}")),
+            }
         }
     }
 
-    /// The work in a folder that the policy asks about and that the person has not answered yet; nothing where all is said.
-    fn offered(&self, folder: &CanonicalPath) -> Result<Vec<Reach>, FolderRefusal> {
+    async fn propose_project(&self) {
+        let Some(cwd) = self.principal.client.view.cwd.clone() else { return };
+        let Ok(Some(folder)) = tokio::task::spawn_blocking(move || project(&cwd)).await else { return };
+        self.propose_path(&(folder, GrantKind::Tree), WorkspaceSource::StartedIn).await;
+    }
+
+    /// Proposes a folder or a file, unless it may not be granted, is open already, or the person has answered.
+    async fn propose_path(&self, proposed: &(CanonicalPath, GrantKind), source: WorkspaceSource) {
+        let path = &proposed.0;
+        let offered = match self.offered(proposed) {
+            Ok(offered) if offered.is_empty() => return,
+            Ok(offered) => offered,
+            Err(refusal) => return self.log.write(format!("{path} is not proposed: {refusal}")),
+        };
+        if let Err(problem) = self.ask_about_path(proposed, source, &offered).await {
+            self.log.write(format!("{path} is not open to the agent: {problem}"));
+        }
+    }
+
+    /// The work with a path that the policy asks about and that the person has not answered yet; nothing where all is said.
+    fn offered(&self, proposed: &(CanonicalPath, GrantKind)) -> Result<Vec<Reach>, FolderRefusal> {
         let snapshot = self.services.snapshot();
-        named_folder::check(folder, &snapshot.limits())?;
+        let path = &proposed.0;
+        named_folder::check(path, &snapshot.limits())?;
         let setting = self.setting_now();
-        let decisions = [Access::Read, Access::Write].map(|access| setting.decision_in(folder, access));
+        let decisions = [Access::Read, Access::Write].map(|access| setting.decision_in(path, access));
         let offered = match decisions {
             [Decision::Deny, _] => return Err(FolderRefusal::Denied),
             [Decision::Allow, Decision::Allow | Decision::Deny] => Vec::new(),
@@ -87,18 +104,18 @@ impl Session {
                 vec![Reach::ProjectToRead, Reach::ProjectToChange]
             }
         };
-        Ok(if self.is_answered(folder) { Vec::new() } else { offered })
+        Ok(if self.is_answered(proposed) { Vec::new() } else { offered })
     }
 
-    /// Returns `true` if the person has said yes or no to work in this folder, or no to one around it.
-    fn is_answered(&self, folder: &CanonicalPath) -> bool {
+    /// Returns `true` if the person has said yes or no to work with this path, or no to a folder around it.
+    fn is_answered(&self, (path, kind): &(CanonicalPath, GrantKind)) -> bool {
         let grants = self.services.grants.now();
         let is_granted = grants.grants.iter().any(|grant| {
-            let is_it = |files: &Files| files.kind == GrantKind::Tree && files.path == *folder;
+            let is_it = |files: &Files| files.kind == *kind && files.path == *path;
             grant.provenance == PROVENANCE && self.may_use(&grant.subject) && grant.files().is_some_and(is_it)
         });
         let client = &self.principal.client.key;
-        is_granted || self.services.workspaces.is_declined(client, &self.config.name, folder)
+        is_granted || self.services.workspaces.is_declined(client, &self.config.name, path)
     }
 }
 

@@ -52,7 +52,7 @@ impl Scene {
 }
 
 #[test]
-fn a_bundle_becomes_a_server_that_has_the_folder_that_the_person_named() {
+fn a_bundle_becomes_a_server_to_which_the_folder_that_the_person_named_is_proposed() {
     let place = place();
     let notes = place.dir.path().join("my notes");
     std::fs::create_dir(&notes).unwrap();
@@ -62,8 +62,9 @@ fn a_bundle_becomes_a_server_that_has_the_folder_that_the_person_named() {
         "command": "node",
         "args": [folder.join("server/index.js"), notes, "--level=info"],
         "env": { "API_KEY": "keyring:notes-key", "HOME": data },
-        "sandbox": { "view": "roots", "filesystem": { "allowWrite": [data, notes], "allowRead": [folder] } },
+        "sandbox": { "view": "roots", "filesystem": { "allowWrite": [data], "allowRead": [folder] } },
         "unannotated": "ask",
+        "worksWith": [notes],
     });
     assert_eq!((added.name.as_str(), &added.entry), ("notes", &expected));
 }

@@ -1,15 +1,16 @@
-//! A folder that an agent works in, proposed to the person at the beginning of its session. Pure.
+//! A folder that an agent works in, or a file that it works with, proposed to the person at the beginning of its session. Pure.
 
 use crate::consent::offers::{limit, tilde};
 use crate::consent::principal::{Principal, shown_client};
 use crate::consent::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb, visible};
 use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::GrantKind;
 use std::time::Duration;
 
 /// The rule's name in questions about a workspace, which no rule of the policy asks.
 pub const RULE: &str = "workspace";
 
-/// The reason that a folder is taken for one that an agent works in.
+/// The reason that a path is taken for one that an agent works with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkspaceSource {
     /// The kernel tells that the client was started in this project.
@@ -18,6 +19,8 @@ pub enum WorkspaceSource {
     NamedAndStartedIn,
     /// The client names it, and nothing else says so.
     Named,
+    /// The server's entry names it.
+    Entry,
 }
 
 impl WorkspaceSource {
@@ -27,6 +30,18 @@ impl WorkspaceSource {
             Self::StartedIn => "the agent was started in this project",
             Self::NamedAndStartedIn => "the agent says that it works in this folder, and was started there",
             Self::Named => "the agent says that it works in this folder; nothing else says so",
+            Self::Entry => "the server is set up to work with this; it is shown it only if you say so",
+        }
+    }
+
+    /// The summary of the question's entry in the record.
+    #[must_use]
+    pub(crate) fn on_record(self) -> &'static str {
+        match self {
+            Self::StartedIn | Self::NamedAndStartedIn | Self::Named => {
+                "a folder that the agent works in was proposed to the person"
+            }
+            Self::Entry => "what the server's entry names was proposed to the person",
         }
     }
 }
@@ -38,8 +53,10 @@ pub struct WorkspaceQuestion<'a> {
     pub id: String,
     /// Who works there, with which server.
     pub principal: &'a Principal,
-    /// The folder.
-    pub folder: &'a CanonicalPath,
+    /// The folder or file.
+    pub path: &'a CanonicalPath,
+    /// Its kind: of a folder, all below it is meant.
+    pub kind: GrantKind,
     /// The person's home.
     pub home: &'a CanonicalPath,
     /// The reason that it is taken for that.
@@ -56,14 +73,15 @@ impl WorkspaceQuestion<'_> {
     pub fn build(self) -> Question {
         let client = shown_client(&self.principal.client_view());
         let server = visible::line(&self.principal.server);
-        let folder = tilde(self.folder, self.home);
+        let path = tilde(self.path, self.home);
+        let all_of_it = match self.kind {
+            GrantKind::Tree => format!("everything in {path} and below"),
+            GrantKind::File => path.clone(),
+        };
         let offer = |(reach, verbs): (Reach, &str)| Offer {
             reach,
-            label: format!("{folder}, to {verbs}"),
-            sentence: format!(
-                "{} may {verbs} everything in {folder} and below through the server {server}",
-                client.name
-            ),
+            label: format!("{path}, to {verbs}"),
+            sentence: format!("{} may {verbs} {all_of_it} through the server {server}", client.name),
             lifetimes: vec![Lifetime::Session, Lifetime::Always],
         };
         let all = [(Reach::ProjectToRead, "read"), (Reach::ProjectToChange, "read and write")];
@@ -80,10 +98,10 @@ impl WorkspaceQuestion<'_> {
             sandboxed: self.principal.sandboxed,
             remote: self.principal.remote,
             tool: None,
-            denial: format!("the proposal of {folder}"),
+            denial: format!("the proposal of {path}"),
             consequences: vec![Consequence {
                 verb: Verb::WorkIn,
-                object: vec![Piece::Path(self.folder.as_str().to_owned())],
+                object: vec![Piece::Path(self.path.as_str().to_owned())],
                 note: is_only_said.then(|| "by the agent's own word".to_owned()),
                 asked_for: None,
                 allowed: false,

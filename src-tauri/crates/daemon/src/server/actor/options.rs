@@ -17,6 +17,7 @@ use ironcurtain_paths::Resolver;
 use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// The parts that an actor is started with.
@@ -63,4 +64,6 @@ pub struct ActorOptions {
     pub session: String,
     /// Until the actor is gone, the trusted process does not end.
     pub(crate) waited_for: TaskTrackerToken,
+    /// Cancelled once the server may start.
+    pub may_start: CancellationToken,
 }

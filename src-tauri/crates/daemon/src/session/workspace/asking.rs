@@ -1,4 +1,4 @@
-//! The question whether an agent may work in a folder, and what its answer opens.
+//! The question whether an agent may work in a folder, or with a file, and what its answer opens.
 
 use super::PROVENANCE;
 use crate::clock::{now_ms, random_name};
@@ -15,9 +15,9 @@ use serde_json::{Map, Value};
 
 impl Session {
     /// Puts the question, and gives what the person allows.
-    pub(super) async fn ask_about_folder(
+    pub(super) async fn ask_about_path(
         &self,
-        folder: &CanonicalPath,
+        (path, kind): &(CanonicalPath, GrantKind),
         source: WorkspaceSource,
         offered: &[Reach],
     ) -> Result<(), ExchangeError> {
@@ -26,7 +26,8 @@ impl Session {
         let question = WorkspaceQuestion {
             id: exchange.name()?,
             principal: &self.principal,
-            folder,
+            path,
+            kind: *kind,
             home: &snapshot.home,
             source,
             offered,
@@ -34,11 +35,10 @@ impl Session {
         }
         .build();
         let (id, rule, reason) = (question.id.clone(), question.rule.clone(), question.reason.clone());
-        let mut entry =
-            self.entry(Event::Question, "a folder that the agent works in was proposed to the person");
-        entry.paths = vec![folder.as_str().to_owned()];
+        let mut entry = self.entry(Event::Question, source.on_record());
+        entry.paths = vec![path.as_str().to_owned()];
         entry.policy_decision = Some(PolicyDecision::escalate(&rule, &reason));
-        let words = Map::from_iter([("folder".to_owned(), Value::from(folder.as_str()))]);
+        let words = Map::from_iter([("folder".to_owned(), Value::from(path.as_str()))]);
         let inquiry = Inquiry {
             identity: QuestionKey::of(&question, &[]),
             call: DeniedKey::of(&self.principal, WORKSPACE_RULE, &words),
@@ -53,7 +53,7 @@ impl Session {
                 if let ExchangeError::NotApproved(NotApproved::Denied | NotApproved::DeniedWithNote(_)) =
                     &problem
                 {
-                    self.decline(folder);
+                    self.decline(path);
                 }
                 return Err(problem);
             }
@@ -61,7 +61,7 @@ impl Session {
         let read = AccessSet::only(Access::Read);
         let access =
             if approval.offer.reach == Reach::ProjectToChange { read.with(Access::Write) } else { read };
-        let files = Files { path: folder.clone(), kind: GrantKind::Tree, access };
+        let files = Files { path: path.clone(), kind: *kind, access };
         let when: (Lifetime, u64) = (approval.lifetime, now_ms());
         let grants =
             grants_of(vec![Granted::Files(files)], &self.principal.subject(), when, PROVENANCE, random_name)
@@ -78,12 +78,12 @@ impl Session {
         Ok(())
     }
 
-    fn decline(&self, folder: &CanonicalPath) {
+    fn decline(&self, path: &CanonicalPath) {
         let client = &self.principal.client;
         let declined =
-            self.services.workspaces.decline((&client.key, &client.view.name), &self.config.name, folder);
+            self.services.workspaces.decline((&client.key, &client.view.name), &self.config.name, path);
         if let Err(problem) = declined {
-            tracing::error!(%problem, "a no to a folder is not remembered, and will be asked again");
+            tracing::error!(%problem, "a no to a proposal is not remembered, and will be asked again");
         }
         self.services.changed();
     }

@@ -12,6 +12,7 @@ use crate::consent::{WorkspaceSource, visible};
 use crate::session::Session;
 use crate::wire::{Id, Response, request_parts};
 use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::GrantKind;
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::io;
@@ -168,7 +169,8 @@ impl Session {
                 }
             };
             if seen.len() < MOST_PROPOSED && seen.insert(folder.clone()) {
-                self.propose_folder(&folder, self.source_of(&folder)).await;
+                let source = self.source_of(&folder);
+                self.propose_path(&(folder, GrantKind::Tree), source).await;
             }
         }
     }

@@ -1,9 +1,10 @@
-//! A folder that a client names by an address (RFC 8089), and which folders may be proposed at all.
+//! A folder that a client names by an address (RFC 8089), what an entry names by its path, and which paths may be proposed at all.
 //!
 //! - Each refusal says why. What is not certainly a folder of this machine, spelled in one way, is refused.
 
 use crate::grants::GrantLimits;
 use ironcurtain_paths::{CanonicalPath, NotCanonicalError, PathError, PathKind, Resolver};
+use ironcurtain_policy::GrantKind;
 use percent_encoding::percent_decode_str;
 
 /// The system's own folders: nobody works in one of them as a whole, and a yes to it would open what belongs to all.
@@ -38,7 +39,7 @@ const SYSTEM_AND_BELOW: [&str; 7] = ["/bin", "/boot", "/dev", "/etc", "/proc", "
 /// The longest address that is looked at, in bytes.
 const LONGEST: usize = 4096;
 
-/// Why a folder is not proposed.
+/// Why a path is not proposed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FolderRefusal {
     /// The address is too long.
@@ -65,6 +66,9 @@ pub(super) enum FolderRefusal {
     /// It is a file, or not there.
     #[error("no folder is there")]
     NoFolder,
+    /// It is nothing that could be granted, or not there.
+    #[error("no file or folder is there")]
+    Nothing,
     /// It is the home, or holds it.
     #[error("it is your home, or holds it")]
     Home,
@@ -89,6 +93,16 @@ pub(super) fn resolve(uri: &str, resolver: &Resolver) -> Result<CanonicalPath, F
     }
 }
 
+/// The file or folder that a path leads to, links resolved. Blocking.
+pub(super) fn there(path: &str, resolver: &Resolver) -> Result<(CanonicalPath, GrantKind), FolderRefusal> {
+    let found = resolver.resolve(path)?;
+    match found.target {
+        PathKind::Folder => Ok((found.path, GrantKind::Tree)),
+        PathKind::File { .. } => Ok((found.path, GrantKind::File)),
+        PathKind::Special | PathKind::Missing => Err(FolderRefusal::Nothing),
+    }
+}
+
 /// The path of an address, as it is spelled there.
 fn path(uri: &str) -> Result<CanonicalPath, FolderRefusal> {
     if uri.len() > LONGEST {
@@ -110,7 +124,7 @@ fn path(uri: &str) -> Result<CanonicalPath, FolderRefusal> {
     Ok(CanonicalPath::assume_canonical(without_slash.unwrap_or(&path))?)
 }
 
-/// Checks that a folder may be proposed.
+/// Checks that a path may be proposed.
 pub(super) fn check(folder: &CanonicalPath, limits: &GrantLimits<'_>) -> Result<(), FolderRefusal> {
     let is_below =
         |system: &&str| CanonicalPath::assume_canonical(system).is_ok_and(|system| system.contains(folder));
@@ -182,6 +196,10 @@ mod tests {
         for name in ["file", "gone"] {
             assert!(matches!(at(name), Err(FolderRefusal::NoFolder)), "{name}");
         }
+        let there = |name: &str| there(base.join(name).to_str().unwrap(), &resolver);
+        assert_eq!(there("link").unwrap(), (at("real").unwrap(), GrantKind::Tree));
+        assert_eq!(there("file").unwrap().1, GrantKind::File);
+        assert!(matches!(there("gone"), Err(FolderRefusal::Nothing)));
     }
 
     #[test]
