@@ -96,9 +96,15 @@ impl SecretMove {
     /// # Errors
     /// [`PlainSecretError`].
     pub fn write(&self) -> Result<(), PlainSecretError> {
-        self.servers.write(&self.after).map_err(|problem| match problem {
-            ServerChangeError::Changed(file) => PlainSecretError::Changed(file),
-            other => other.into(),
+        let problem = match self.servers.write(&self.after) {
+            Ok(()) => return Ok(()),
+            Err(problem) => problem,
+        };
+        // By then the keyring has them.
+        Err(if let ServerChangeError::Changed(file) = problem {
+            PlainSecretError::Changed(file)
+        } else {
+            problem.into()
         })
     }
 }
