@@ -19,11 +19,12 @@ const REACHES = [["call", "Deny this call"], ["waiting", "Deny this, and all els
 const drawn = (page) => html`
   ${page.band ? html`<p class="band">${page.band}</p>` : nothing}
   <main id="upper" tabindex="-1">
+    <div id="reading">
     <h1>${words(page.headline)}</h1>
     <ul class="lines">${page.lines.map(row)}${page.with.map(row)}</ul>
     ${page.also.map((sentence) => html`<p class="also">${sentence}</p>`)}
     <dl>${page.facts.map(({ label, lines }) => html`<dt>${label}</dt><dd>${lines.map((line) => html`<div>${words(line)}</div>`)}</dd>`)}</dl>
-    <div id="end"></div>
+    </div>
     ${page.preview ? html`<details open><summary>${page.preview.title}</summary><pre>${page.preview.text}</pre></details>` : nothing}
     <details><summary>Everything about it</summary><pre>${page.details}</pre></details>
   </main>
@@ -154,17 +155,18 @@ function listen() {
   allow.addEventListener("mousedown", (event) => event.preventDefault());
   allow.addEventListener("focus", () => tell({ did: "keyed", on: byKey }));
   allow.addEventListener("blur", () => tell({ did: "keyed", on: false }));
-  at("upper").addEventListener("scroll", () => tell({ did: "changed" }));
-  window.addEventListener("resize", () => tell({ did: "changed" }));
+  const [upper, reading] = [at("upper"), at("reading")];
+  // The app judges what was read; here it is measured.
+  const measure = () => {
+    const height = reading.getBoundingClientRect().bottom - upper.getBoundingClientRect().top + upper.scrollTop;
+    tell({ did: "laid-out", above: upper.scrollTop, room: upper.clientHeight, height });
+  };
+  upper.addEventListener("scroll", measure);
+  const sizes = new ResizeObserver(measure);
+  sizes.observe(upper);
+  sizes.observe(reading);
   at("noes").addEventListener("toggle", () => tell({ did: "changed" }));
   at("decision").addEventListener("submit", (event) => event.preventDefault());
-  const end = new IntersectionObserver((seen) => {
-    if (seen.some((one) => one.isIntersecting)) {
-      end.disconnect();
-      tell({ did: "read" });
-    }
-  }, { root: at("upper") });
-  end.observe(at("end"));
 }
 
 const page = await app.consentPage();

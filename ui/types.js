@@ -101,7 +101,7 @@
  *   choices: { label: string, sentence: string }[], times: string[][], denial: string, mirrored: boolean }} QuestionPage
  * @typedef {{ hint: string, filled: number, armed: boolean, againMs: number, clock: string, soon: boolean, allow: string,
  *   outcome: string, more: number }} QuestionChanges
- * @typedef {{ did: "changed" | "moved" | "read" | "press" } | { did: "pointer" | "keyed", on: boolean } | { did: "down" | "up", key: boolean }
+ * @typedef {{ did: "changed" | "moved" | "press" } | { did: "laid-out", above: number, room: number, height: number } | { did: "pointer" | "keyed", on: boolean } | { did: "down" | "up", key: boolean }
  *   | { did: "choose", offer: number, lifetime: number } | { did: "deny", note: string, reach: Reach }} QuestionAct
  */
 

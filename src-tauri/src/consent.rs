@@ -12,6 +12,10 @@ mod notice_detail;
 #[cfg(any(test, not(target_os = "linux")))]
 #[cfg_attr(target_os = "linux", expect(dead_code, reason = "tests use less of it than windows do elsewhere"))]
 mod page;
+#[cfg(any(test, not(target_os = "linux")))]
+#[cfg_attr(target_os = "linux", expect(dead_code, reason = "tests use less of it than windows do elsewhere"))]
+mod pages;
+mod reading;
 pub(crate) mod text;
 mod view;
 

@@ -20,6 +20,9 @@ async function told() {
   return all.map(({ did }) => did).filter(({ did }) => did !== "moved");
 }
 
+/** The last measure that it told. */
+const measured = async () => (await told()).filter(({ did }) => did === "laid-out").at(-1);
+
 const since = async (act) => {
   const before = (await told()).length;
   await act();
@@ -41,7 +44,7 @@ for (const theme of ["light", "dark"]) {
 
 test("a press of Allow is told as it begins and ends, after the pointer came; any other is a press", async () => {
   await browser.question();
-  await browser.until(`made.calls.some(([, values]) => values?.did?.did === "read")`);
+  await browser.until(`made.calls.some(([, values]) => values?.did?.did === "laid-out")`);
   const told = await since(async () => {
     await browser.point("h1");
     await browser.point("#allow");
@@ -50,6 +53,23 @@ test("a press of Allow is told as it begins and ends, after the pointer came; an
   });
   const expected = [{ did: "pointer", on: true }, { did: "down", key: false }, { did: "up", key: false }, { did: "pointer", on: false }, { did: "press" }, { did: "press" }];
   assert.deepEqual(told, expected);
+});
+
+test("what has to be read is measured as it is laid out, scrolled, and given less room", async () => {
+  await browser.question();
+  const first = await measured();
+  assert.equal(first.above, 0);
+  const [room, end] = await browser.run(`const upper = document.querySelector("#upper"); return [upper.clientHeight, document.querySelector("#reading").getBoundingClientRect().bottom - upper.getBoundingClientRect().top]`);
+  assert.deepEqual([first.room, first.height], [room, end]);
+  assert.ok(await browser.run(`[...document.querySelectorAll("h1, .lines, dl")].every((one) => document.querySelector("#reading").contains(one))`), "all that a yes opens is part of it");
+  await browser.run(`document.body.style.height = "420px"; return true`);
+  await browser.until(`made.calls.filter(([, values]) => values?.did?.did === "laid-out").length > 1`);
+  const less = await measured();
+  assert.ok(less.room < first.room && Math.abs(less.height - first.height) < 1, JSON.stringify([first, less]));
+  await browser.run(`document.querySelector("#upper").scrollTop = 30; return true`);
+  await browser.until(`made.calls.some(([, values]) => values?.did?.above > 0)`);
+  const down = await measured();
+  assert.deepEqual([down.above, down.room, down.height], [30, less.room, less.height], "what has to be read is as tall as it was");
 });
 
 test("Enter and the space bar on Allow are presses and nothing else, Alt and A are Allow, Escape is a no", async () => {

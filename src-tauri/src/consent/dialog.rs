@@ -18,13 +18,14 @@ mod ticks;
 use super::arming::{Arming, Event};
 use super::away::asleep;
 use super::clock::{Countdown, clock_words};
+use super::reading::Reading;
 use super::view::{ConsentView, allow_words};
 use super::{Command, DialogResult};
 use gtk::ResponseType;
 use gtk::glib::{self, ControlFlow};
 use gtk::prelude::*;
 use ironcurtain_daemon::consent::{Answer, DenialReach};
-use layout::{Extent, Layout};
+use layout::Layout;
 pub(super) use place::AllowPlace;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -68,8 +69,8 @@ struct Inner {
     pointer_on: Cell<bool>,
     pressed: Cell<Option<Instant>>,
     seen: Cell<bool>,
-    /// The extent of what was read, once all of it was in view.
-    read: Cell<Option<Extent>>,
+    /// The part of what a yes opens that was in view.
+    read: Cell<Reading>,
     /// Screen readers were told that the time is nearly over.
     warned: Cell<bool>,
     mirrored: Cell<bool>,
@@ -103,7 +104,7 @@ impl Dialog {
             pointer_on: Cell::new(false),
             pressed: Cell::new(None),
             seen: Cell::new(false),
-            read: Cell::new(None),
+            read: Cell::default(),
             warned: Cell::new(false),
             mirrored: Cell::new(false),
             last,
@@ -303,13 +304,12 @@ impl Inner {
         self.come_again(now + soon.unwrap_or(TICK).min(second));
     }
 
-    /// Text that was in view counts as read until there is more of it, or less room: before it is shown, a window has all that it likes.
+    /// Judges if all was read by now: before it is shown, a window has all the room that it likes.
     fn look_if_read(&self, now: Instant) {
-        if let Some((extent, is_in_view)) = self.layout.end_of_reading() {
-            let still = |read: &Extent| extent.height <= read.height && extent.room >= read.room;
-            let read = if is_in_view { Some(extent) } else { self.read.get().filter(still) };
-            self.read.set(read);
-            self.arming.borrow_mut().on(Event::Read(read.is_some()), now);
+        let mut reading = self.read.get();
+        if let Some(is_read) = self.layout.reading().and_then(|(extent, above)| reading.look(extent, above)) {
+            self.read.set(reading);
+            self.arming.borrow_mut().on(Event::Read(is_read), now);
         }
     }
 

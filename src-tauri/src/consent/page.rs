@@ -2,12 +2,14 @@
 //!
 //! - Drawn from the same [`ConsentView`] and judged by the same [`Arming`]: the page tells what happens in it, and decides nothing.
 //! - INVARIANT: what it tells counts in its order. Where something is missing or comes twice, it is a press of something else.
+//! - What was read is judged here, by [`Reading`], from what the page measures; it has no more room than the system says its window has.
 //! - INVARIANT: nothing here knows that the window is covered, so Allow is held, for everything but reading one file.
 
 use super::DialogResult;
 use super::arming::{Arming, By, Event};
 use super::clock::{Countdown, clock_words};
 use super::hint;
+use super::reading::{Extent, Reading};
 use super::view::{ConsentView, allow_words};
 use ironcurtain_daemon::consent::{Answer, DenialReach, Lifetime};
 use serde::{Deserialize, Serialize};
@@ -19,6 +21,8 @@ const SOON: Duration = Duration::from_secs(10);
 /// One question on a page.
 #[derive(Debug)]
 pub(super) struct Page {
+    /// Tells it from every other, of the same question too.
+    number: u64,
     view: ConsentView,
     arming: Arming,
     countdown: Countdown,
@@ -30,19 +34,24 @@ pub(super) struct Page {
     more: usize,
     /// Allow stands where Deny did on the page before.
     mirrored: bool,
+    reading: Reading,
+    /// The last measure of the page: the extent of what has to be read, and the height above the room.
+    measure: Option<(Extent, f64)>,
+    /// The height of its window, by the system; nothing is read before that is known.
+    tall: f64,
     over: bool,
 }
 
 /// One thing that happened on the page.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "did", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Did {
-    /// It scrolled, or its size changed.
+    /// It scrolled, or its size changed: what lies above the room, the room, and the height of what has to be read.
+    LaidOut { above: f64, room: f64, height: f64 },
+    /// Something else of it moved or changed.
     Changed,
     /// The pointer moved in it.
     Moved,
-    /// All that a yes opens was in view by now.
-    Read,
     /// The pointer is on Allow, or off it.
     Pointer { on: bool },
     /// A key brought the focus to Allow, or it went away.
@@ -101,9 +110,16 @@ pub(crate) struct Changing {
 
 impl Page {
     /// A page that opens now.
-    pub(super) fn new(view: ConsentView, countdown: Countdown, mirrored: bool, now: Instant) -> Self {
+    pub(super) fn new(
+        number: u64,
+        view: ConsentView,
+        countdown: Countdown,
+        mirrored: bool,
+        now: Instant,
+    ) -> Self {
         let lifetime = view.choices.first().and_then(|choice| choice.lifetimes.first());
         Self {
+            number,
             lifetime: lifetime.copied().unwrap_or(Lifetime::Once),
             view,
             arming: Arming::new(true, now),
@@ -113,8 +129,15 @@ impl Page {
             pressed: None,
             more: 0,
             mirrored,
+            reading: Reading::default(),
+            measure: None,
+            tall: 0.0,
             over: false,
         }
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     pub(super) fn id(&self) -> &str {
@@ -195,8 +218,12 @@ impl Page {
                 let no = Answer::Deny { note, reach: reach.into() };
                 return (self.end(DialogResult::Answered(no)), false);
             }
+            Did::LaidOut { above, room, height } => {
+                self.measure = Some((Extent { height, room }, above));
+                self.look_if_read(now);
+                Event::Changed
+            }
             Did::Changed => Event::Changed,
-            Did::Read => Event::Read(true),
             Did::Pointer { on } => Event::Pointer(on),
             Did::Keyed { on } => Event::Keyed(on),
             Did::Press => Event::Press,
@@ -209,6 +236,19 @@ impl Page {
     /// Takes in what the system tells of the window.
     pub(super) fn window(&mut self, event: Event, now: Instant) {
         self.arming.on(event, now);
+    }
+
+    /// Takes in how tall the system says that the window is, in the page's own measure.
+    pub(super) fn sized(&mut self, tall: f64, now: Instant) {
+        self.tall = tall;
+        self.look_if_read(now);
+    }
+
+    fn look_if_read(&mut self, now: Instant) {
+        let Some((Extent { height, room }, above)) = self.measure else { return };
+        if let Some(is_read) = self.reading.look(Extent { height, room: room.min(self.tall) }, above) {
+            self.arming.on(Event::Read(is_read), now);
+        }
     }
 
     /// The no of whoever closes the window.

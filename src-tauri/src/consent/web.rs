@@ -1,45 +1,23 @@
-//! The questions that wait, and the one window of the system's web engine that shows the first of them, where there is no
-//! native dialog of ours.
+//! The windows of the system's web engine in which questions are asked where there is no native dialog of ours.
 //!
-//! - A window answers for the question that it was opened for, by its label; any other is told nothing.
-//! - A question ends once: answered, late, withdrawn, or dropped, which denies. Closing its window is a no.
+//! - Which question is shown, and what ends it, [`Pages`] says; this makes the windows and hands on what happens to them.
+//! - A window answers for the question that it was opened for, by its label; any other is told nothing. Closing it is a no.
 //! - The windows are made outside of the lock: making one tells of its focus at once.
+//! - The machine's sleep is seen by its clocks. That the screen is locked is told by nobody here; behind it a window has no keyboard.
 
 use super::arming::Event;
-use super::clock::Countdown;
 use super::page::{Changing, Did, Drawn, Page};
-use super::view::{ConsentView, plain};
-use super::{AnswerSink, Command, DialogResult, LoopParts, PendingQuestion};
-use std::collections::VecDeque;
-use std::path::PathBuf;
+use super::pages::Pages;
+use super::{Command, LoopParts};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tauri::{AppHandle, Manager, State, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
-use tokio::sync::watch;
 
-/// The time between the last press on one page and the next page: that press was not meant for it.
-const APART: Duration = Duration::from_secs(1);
 /// The time between two looks at whether a question is late, or the next may be shown.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// The questions, as the app's commands reach them.
-pub(crate) struct Questions(Mutex<Waiting>);
-
-struct Waiting {
-    home: PathBuf,
-    publish: watch::Sender<Vec<PendingQuestion>>,
-    /// The first is the one on the page.
-    queue: VecDeque<Entry>,
-    page: Option<Page>,
-    not_before: Option<Instant>,
-    mirrored: bool,
-}
-
-struct Entry {
-    view: ConsentView,
-    sink: Box<dyn AnswerSink>,
-    countdown: Countdown,
-}
+pub(crate) struct Questions(Mutex<Pages>);
 
 /// Why a page is told nothing.
 #[derive(Debug, thiserror::Error, serde::Serialize)]
@@ -49,15 +27,7 @@ pub(crate) struct NoQuestionError;
 /// Shows questions from now on.
 pub(super) async fn run(parts: LoopParts, app: AppHandle) {
     let LoopParts { home, mut commands, waiting, .. } = parts;
-    let (queue, page, not_before) = (VecDeque::new(), None, None);
-    app.manage(Questions(Mutex::new(Waiting {
-        home,
-        publish: waiting,
-        queue,
-        page,
-        not_before,
-        mirrored: false,
-    })));
+    app.manage(Questions(Mutex::new(Pages::new(home, waiting))));
     loop {
         match tokio::time::timeout(LOOK, commands.recv()).await {
             Ok(Some(command)) => handle(&app, command),
@@ -69,7 +39,7 @@ pub(super) async fn run(parts: LoopParts, app: AppHandle) {
 }
 
 impl Questions {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Pages> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -77,15 +47,12 @@ impl Questions {
 fn handle(app: &AppHandle, command: Command) {
     let questions = app.state::<Questions>();
     match command {
-        Command::Ask(question, sink) => {
-            let mut waiting = questions.lock();
-            let view = ConsentView::new(&question, &waiting.home);
-            let countdown = Countdown::new(view.deadline, Instant::now());
-            waiting.queue.push_back(Entry { view, sink, countdown });
-        }
+        Command::Ask(question, sink) => questions.lock().ask(&question, sink, Instant::now()),
         Command::Withdraw(id) => questions.lock().end(&id, None),
+        Command::Locked(locked) => questions.lock().set_locked(locked),
+        Command::Asleep(asleep) => questions.lock().set_asleep(asleep),
         Command::Raise => {
-            let open = questions.lock().page.as_ref().map(|page| label(page.id()));
+            let open = questions.lock().page().map(|page| label(page));
             if let Some(window) = open.and_then(|label| app.get_webview_window(&label)) {
                 // One that cannot come to the front is still there.
                 let _ = window.set_focus();
@@ -97,95 +64,39 @@ fn handle(app: &AppHandle, command: Command) {
     }
 }
 
-impl Waiting {
-    /// Ends a question with its answer, or without any.
-    fn end(&mut self, id: &str, result: Option<DialogResult>) {
-        let Some(at) = self.queue.iter().position(|entry| entry.view.id == id) else { return };
-        if let Some(page) = self.page.take_if(|page| page.id() == id) {
-            self.not_before = page.pressed().map(|pressed| pressed + APART);
-            self.mirrored = page.is_mirrored();
-        }
-        if let Some(entry) = self.queue.remove(at)
-            && let Some(DialogResult::Answered(answer)) = result
-        {
-            entry.sink.answer(answer);
-        }
-    }
-
-    /// The page of a window.
-    fn page_of(&mut self, window: &str) -> Result<&mut Page, NoQuestionError> {
-        self.page.as_mut().filter(|page| label(page.id()) == window).ok_or(NoQuestionError)
-    }
-
-    /// Whoever works on the page will come to the others: all of them wait longer.
-    fn prolong_all(&mut self, now: Instant) {
-        for entry in &mut self.queue {
-            entry.countdown.work(now);
-            entry.sink.working();
-        }
-    }
-
-    /// Begins the page of the first question, where none is open and it may be.
-    fn begin(&mut self, now: Instant) -> Option<(String, String)> {
-        if self.page.is_some() || self.not_before.is_some_and(|moment| now < moment) {
-            return None;
-        }
-        while self.queue.front().is_some_and(|first| first.countdown.is_over(now)) {
-            self.queue.pop_front();
-        }
-        let first = self.queue.front()?;
-        let page = Page::new(first.view.clone(), first.countdown.clone(), !self.mirrored, now);
-        let made = (label(page.id()), page.title());
-        self.page = Some(page);
-        Some(made)
-    }
+/// The page of a window.
+fn page_of<'a>(pages: &'a mut Pages, window: &str) -> Result<&'a mut Page, NoQuestionError> {
+    pages.page().filter(|page| label(page) == window).ok_or(NoQuestionError)
 }
 
-/// Ends what is late, opens what is next, and tells everyone how many wait.
+/// Has the window there that shows what is to be shown, and no other.
 fn show(app: &AppHandle) {
-    let questions = app.state::<Questions>();
-    let now = Instant::now();
-    let opened = {
-        let mut waiting = questions.lock();
-        let late = waiting.page.as_mut().and_then(|page| Some((page.id().to_owned(), page.late(now)?)));
-        if let Some((id, result)) = late {
-            waiting.end(&id, Some(result));
-        }
-        let opened = waiting.begin(now);
-        let more = waiting.queue.len().saturating_sub(1);
-        if let Some(page) = &mut waiting.page {
-            page.set_more(more);
-        }
-        let all: Vec<PendingQuestion> = waiting.queue.iter().map(|entry| pending(&entry.view)).collect();
-        waiting.publish.send_if_modified(|shown| {
-            let changed = *shown != all;
-            *shown = all;
-            changed
-        });
-        opened
+    let shown = {
+        let questions = app.state::<Questions>();
+        let mut pages = questions.lock();
+        pages.look(Instant::now(), SystemTime::now()).map(|page| (label(page), page.title()))
     };
-    if let Some((label, title)) = opened
+    for (name, window) in app.webview_windows() {
+        if name.starts_with(LABEL) && shown.as_ref().is_none_or(|(label, _)| *label != name) {
+            // One that stays is told nothing.
+            let _ = window.destroy();
+        }
+    }
+    if let Some((label, title)) = shown
+        && app.get_webview_window(&label).is_none()
         && let Err(error) = open(app, &label, &title)
     {
         tracing::error!(%error, "the question cannot be shown, and is denied");
         closed(app, &label);
-    }
-    let shown = questions.lock().page.as_ref().map(|page| label(page.id()));
-    for (name, window) in app.webview_windows() {
-        if name.starts_with(LABEL) && Some(&name) != shown.as_ref() {
-            // One that stays is told nothing.
-            let _ = window.destroy();
-        }
     }
 }
 
 /// The beginning of the labels of our windows.
 const LABEL: &str = "consent-";
 
-/// The label of a question's window. Labels have few characters.
-fn label(id: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    format!("{LABEL}{}", id.chars().map(plain).collect::<String>())
+/// The label of a page's window.
+fn label(page: &Page) -> String {
+    format!("{LABEL}{}", page.number())
 }
 
 fn open(app: &AppHandle, label: &str, title: &str) -> tauri::Result<()> {
@@ -196,39 +107,45 @@ fn open(app: &AppHandle, label: &str, title: &str) -> tauri::Result<()> {
         .always_on_top(true)
         .focused(false)
         .build()?;
-    let (app, label) = (app.clone(), label.to_owned());
+    sized(&window)?;
+    let told = window.clone();
     window.on_window_event(move |event| match event {
-        WindowEvent::Focused(on) => happened(&app, &label, Event::Focused(*on)),
+        WindowEvent::Focused(on) => happened(&told, Event::Focused(*on)),
         WindowEvent::Moved(_) | WindowEvent::Resized(_) | WindowEvent::ScaleFactorChanged { .. } => {
-            happened(&app, &label, Event::Changed);
+            happened(&told, Event::Changed);
+            // One that tells no size keeps the one that it had.
+            let _ = sized(&told);
         }
-        WindowEvent::CloseRequested { .. } | WindowEvent::Destroyed => closed(&app, &label),
+        WindowEvent::CloseRequested { .. } | WindowEvent::Destroyed => {
+            closed(told.app_handle(), told.label())
+        }
         _ => {}
     });
     Ok(())
 }
 
-fn happened(app: &AppHandle, label: &str, event: Event) {
-    if let Ok(page) = app.state::<Questions>().lock().page_of(label) {
+fn happened(window: &WebviewWindow, event: Event) {
+    if let Ok(page) = page_of(&mut window.state::<Questions>().lock(), window.label()) {
         page.window(event, Instant::now());
     }
+}
+
+/// Tells the page how tall its window is.
+fn sized(window: &WebviewWindow) -> tauri::Result<()> {
+    let size = window.inner_size()?.to_logical::<f64>(window.scale_factor()?);
+    if let Ok(page) = page_of(&mut window.state::<Questions>().lock(), window.label()) {
+        page.sized(size.height, Instant::now());
+    }
+    Ok(())
 }
 
 /// Closing the window is a no.
 fn closed(app: &AppHandle, label: &str) {
     let questions = app.state::<Questions>();
-    let mut waiting = questions.lock();
-    let no = waiting.page_of(label).ok().and_then(|page| Some((page.id().to_owned(), page.close()?)));
+    let mut pages = questions.lock();
+    let no = page_of(&mut pages, label).ok().and_then(|page| Some((page.id().to_owned(), page.close()?)));
     if let Some((id, no)) = no {
-        waiting.end(&id, Some(no));
-    }
-}
-
-fn pending(view: &ConsentView) -> PendingQuestion {
-    PendingQuestion {
-        id: view.id.clone(),
-        sentence: view.sentence(),
-        line: view.lines.first().map(|line| plain(&line.words)),
+        pages.end(&id, Some(no));
     }
 }
 
@@ -238,7 +155,7 @@ pub(crate) fn consent_page(
     window: WebviewWindow,
     questions: State<'_, Questions>,
 ) -> Result<Drawn, NoQuestionError> {
-    questions.lock().page_of(window.label()).map(|page| page.drawn())
+    page_of(&mut questions.lock(), window.label()).map(|page| page.drawn())
 }
 
 /// All that changes on it.
@@ -247,7 +164,7 @@ pub(crate) fn consent_changing(
     window: WebviewWindow,
     questions: State<'_, Questions>,
 ) -> Result<Changing, NoQuestionError> {
-    questions.lock().page_of(window.label()).map(|page| page.changing(Instant::now()))
+    page_of(&mut questions.lock(), window.label()).map(|page| page.changing(Instant::now()))
 }
 
 /// Takes in what happened on the page.
@@ -259,15 +176,15 @@ pub(crate) fn consent_tell(
     did: Did,
 ) -> Result<Changing, NoQuestionError> {
     let now = Instant::now();
-    let mut waiting = questions.lock();
-    let page = waiting.page_of(window.label())?;
+    let mut pages = questions.lock();
+    let page = page_of(&mut pages, window.label())?;
     let (result, works) = page.on(number, did, now);
     let (id, changing) = (page.id().to_owned(), page.changing(now));
     if works {
-        waiting.prolong_all(now);
+        pages.prolong_all(now);
     }
     if result.is_some() {
-        waiting.end(&id, result);
+        pages.end(&id, result);
     }
     Ok(changing)
 }

@@ -8,6 +8,7 @@ use super::choices::Choices;
 use super::denials::Denials;
 use super::ticks::Ticks;
 use super::{palette, rows};
+use crate::consent::reading::Extent;
 use crate::consent::view::{ConsentView, PreviewView};
 use gtk::prelude::*;
 use gtk::{Align, Orientation, gdk, pango};
@@ -56,13 +57,6 @@ pub(super) struct Layout {
     buttons: gtk::Box,
     /// All that stands above and below the part that scrolls.
     rest: Vec<gtk::Widget>,
-}
-
-/// The height of what has to be read, and of the room that it is seen in.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Extent {
-    pub(super) height: f64,
-    pub(super) room: f64,
 }
 
 impl Layout {
@@ -166,14 +160,12 @@ impl Layout {
         self.together.set_label(&words);
     }
 
-    /// The extent of what has to be read, and `true` if its end is in view; nothing before it is laid out.
-    pub(super) fn end_of_reading(&self) -> Option<(Extent, bool)> {
+    /// The extent of what has to be read, and the height above the room; nothing before it is laid out.
+    pub(super) fn reading(&self) -> Option<(Extent, f64)> {
         let at = self.upper.vadjustment();
         let body = self.upper.child()?.downcast::<gtk::Viewport>().ok()?.child()?;
         let (_, end) = self.facts.translate_coordinates(&body, 0, self.facts.allocated_height())?;
-        let extent = Extent { height: f64::from(end), room: at.page_size() };
-        let is_in_view = at.value() + extent.room >= extent.height - 1.0;
-        (extent.room > 1.0 && extent.height > 1.0).then_some((extent, is_in_view))
+        Some((Extent { height: f64::from(end), room: at.page_size() }, at.value()))
     }
 
     /// Leaves the part that scrolls the height that the others do not need. They are on the screen whatever happens.

@@ -4,6 +4,9 @@ use super::*;
 use crate::consent::view::tests::question;
 use std::path::Path;
 
+/// All that is to be read lies in the room.
+const ALL_IN_VIEW: Did = Did::LaidOut { above: 0.0, room: 400.0, height: 380.0 };
+
 /// A page, the moment that it opened at, and the number of what it tells next.
 struct Scene {
     page: Page,
@@ -16,8 +19,9 @@ impl Scene {
         let opened = Instant::now();
         let view = ConsentView::new(&question(), Path::new("/home/ada"));
         let countdown = Countdown::new(view.deadline, opened);
-        let mut page = Page::new(view, countdown, false, opened);
+        let mut page = Page::new(1, view, countdown, false, opened);
         page.window(Event::Focused(true), opened);
+        page.sized(600.0, opened);
         Self { page, opened, next: 0 }
     }
 
@@ -38,7 +42,7 @@ impl Scene {
 
     /// All that a press of Allow needs beforehand, so that it counts 1.3 s after the page opened.
     fn aimed(mut self) -> Self {
-        assert_eq!(self.at(10, Did::Read), None);
+        assert_eq!(self.at(10, ALL_IN_VIEW), None);
         assert_eq!(self.at(1_000, Did::Pointer { on: true }), None);
         self
     }
@@ -62,7 +66,7 @@ fn a_press_that_was_meant_and_is_held_is_a_yes() {
     assert_eq!(scene.at(2_020, Did::Deny { note: String::new(), reach: Reach::Call }), None, "it is over");
 
     let mut keyed = Scene::new();
-    keyed.at(10, Did::Read);
+    keyed.at(10, ALL_IN_VIEW);
     keyed.at(20, Did::Keyed { on: true });
     keyed.at(900, Did::Down { key: true });
     assert_eq!(keyed.at(1_700, Did::Up { key: true }), yes(Lifetime::Once));
@@ -82,7 +86,7 @@ fn a_press_that_lacks_any_of_it_is_none() {
     assert_eq!(press(unread, 1_300, 2_010), None, "not read");
     let mut parked = Scene::new();
     parked.at(5, Did::Pointer { on: true });
-    parked.at(10, Did::Read);
+    parked.at(10, ALL_IN_VIEW);
     assert_eq!(press(parked, 1_300, 2_010), None, "the pointer was there before");
     let mut moved = Scene::new().aimed();
     moved.page.window(Event::Changed, moved.opened + Duration::from_millis(1_200));
@@ -90,6 +94,36 @@ fn a_press_that_lacks_any_of_it_is_none() {
     let mut chose = Scene::new().aimed();
     chose.at(1_250, Did::Choose { offer: 0, lifetime: 1 });
     assert_eq!(press(chose, 1_300, 2_010), None, "it is another yes now");
+}
+
+#[test]
+fn a_yes_needs_that_all_was_in_view_by_measure_and_by_the_size_of_the_window() {
+    let press = |mut scene: Scene| {
+        scene.at(1_000, Did::Pointer { on: true });
+        scene.at(1_300, Did::Down { key: false });
+        scene.at(2_010, Did::Up { key: false })
+    };
+    let measured = |above: f64, room: f64, height: f64, tall: f64| {
+        let mut scene = Scene::new();
+        scene.page.sized(tall, scene.opened);
+        scene.at(10, Did::LaidOut { above, room, height });
+        scene
+    };
+    assert_eq!(press(measured(0.0, 400.0, 380.0, 600.0)), yes(Lifetime::Once), "all of it is in view");
+    assert_eq!(press(measured(0.0, 400.0, 900.0, 600.0)), None, "more lies below");
+    assert_eq!(press(measured(500.0, 400.0, 900.0, 600.0)), yes(Lifetime::Once), "scrolled to its end");
+    assert_eq!(press(measured(0.0, 9_000.0, 900.0, 600.0)), None, "no window is as tall as that room");
+    assert_eq!(press(measured(0.0, 400.0, 380.0, 0.0)), None, "nobody told how tall the window is");
+    assert_eq!(press(measured(0.0, 0.0, 0.0, 600.0)), None, "nothing is laid out");
+    let mut grew = measured(0.0, 400.0, 380.0, 600.0);
+    grew.at(100, Did::LaidOut { above: 0.0, room: 400.0, height: 900.0 });
+    assert_eq!(press(grew), None, "there is more of it now");
+    let mut shrank = measured(0.0, 400.0, 380.0, 600.0);
+    shrank.page.sized(200.0, shrank.opened + Duration::from_millis(100));
+    assert_eq!(press(shrank), None, "the window has less room now");
+    let mut scrolls = measured(500.0, 400.0, 900.0, 600.0);
+    scrolls.at(1_200, Did::LaidOut { above: 0.0, room: 400.0, height: 900.0 });
+    assert_eq!(press(scrolls), None, "it moved under the pointer");
 }
 
 #[test]
@@ -154,6 +188,11 @@ fn the_page_is_the_view_and_what_it_tells_is_read_or_refused() {
         read(r#"{"did":"choose","offer":0,"lifetime":1}"#),
         Some(Did::Choose { offer: 0, lifetime: 1 })
     );
+    assert_eq!(
+        read(r#"{"did":"laid-out","above":0,"room":310.5,"height":300}"#),
+        Some(Did::LaidOut { above: 0.0, room: 310.5, height: 300.0 })
+    );
     assert_eq!(read(r#"{"did":"allow"}"#), None);
+    assert_eq!(read(r#"{"did":"read"}"#), None, "what was read is judged here");
     assert_eq!(read(r#"{"did":"focused","on":true}"#), None, "only the system says so");
 }

@@ -1,0 +1,294 @@
+//! The questions that wait where there is no native dialog of ours, and the one page that shows the first of them.
+//!
+//! - Knows no window: whoever has one tells what happens to it, and asks which page is to be there.
+//! - A question ends once: answered, late, withdrawn, or dropped, which denies.
+//! - While the screen is locked or the machine asleep there is no page; a question waits, and in time its silence is a no.
+
+use super::clock::Countdown;
+use super::page::Page;
+use super::view::{ConsentView, plain};
+use super::{AnswerSink, DialogResult, PendingQuestion};
+use ironcurtain_daemon::consent::Question;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::watch;
+
+/// The time between the last press on one page and the next page: that press was not meant for it.
+const APART: Duration = Duration::from_secs(1);
+
+/// The time between two looks after which the machine was asleep: nothing else keeps us from looking for so long.
+const SLEPT: Duration = Duration::from_secs(5);
+
+/// All of them.
+pub(super) struct Pages {
+    home: PathBuf,
+    publish: watch::Sender<Vec<PendingQuestion>>,
+    /// The first is the one on the page.
+    queue: VecDeque<Entry>,
+    page: Option<Page>,
+    /// The number of pages so far.
+    opened: u64,
+    not_before: Option<Instant>,
+    mirrored: bool,
+    locked: bool,
+    asleep: bool,
+    /// The last look, by the clock that stands still in some machines' sleep and by that of the wall.
+    looked: Option<(Instant, SystemTime)>,
+}
+
+struct Entry {
+    view: ConsentView,
+    sink: Box<dyn AnswerSink>,
+    countdown: Countdown,
+}
+
+impl Pages {
+    pub(super) fn new(home: PathBuf, publish: watch::Sender<Vec<PendingQuestion>>) -> Self {
+        Self {
+            home,
+            publish,
+            queue: VecDeque::new(),
+            page: None,
+            opened: 0,
+            not_before: None,
+            mirrored: false,
+            locked: false,
+            asleep: false,
+            looked: None,
+        }
+    }
+
+    pub(super) fn ask(&mut self, question: &Question, sink: Box<dyn AnswerSink>, now: Instant) {
+        let view = ConsentView::new(question, &self.home);
+        let countdown = Countdown::new(view.deadline, now);
+        self.queue.push_back(Entry { view, sink, countdown });
+    }
+
+    /// Ends a question with its answer, or without any.
+    pub(super) fn end(&mut self, id: &str, result: Option<DialogResult>) {
+        let Some(at) = self.queue.iter().position(|entry| entry.view.id == id) else { return };
+        if let Some(page) = self.page.take_if(|page| page.id() == id) {
+            self.not_before = page.pressed().map(|pressed| pressed + APART);
+            self.mirrored = page.is_mirrored();
+        }
+        if let Some(entry) = self.queue.remove(at)
+            && let Some(DialogResult::Answered(answer)) = result
+        {
+            entry.sink.answer(answer);
+        }
+    }
+
+    pub(super) fn set_locked(&mut self, locked: bool) {
+        self.locked = locked;
+        self.hide_while_away();
+    }
+
+    pub(super) fn set_asleep(&mut self, asleep: bool) {
+        self.asleep = asleep;
+        self.hide_while_away();
+    }
+
+    fn is_away(&self) -> bool {
+        self.locked || self.asleep
+    }
+
+    /// Takes the page away: what is shown afterwards is a new one, on which nothing stands armed.
+    fn hide_while_away(&mut self) {
+        let away = self.is_away();
+        if let Some(page) = self.page.take_if(|_| away) {
+            self.mirrored = page.is_mirrored();
+        }
+    }
+
+    /// Looks at the time: ends what is late, takes a page away that the machine slept over, and begins the page of the first question
+    /// where none is open and it may be. That page, if there is one now.
+    pub(super) fn look(&mut self, now: Instant, wall: SystemTime) -> Option<&mut Page> {
+        if let Some((then, wall_then)) = self.looked.replace((now, wall)) {
+            let by_wall = wall.duration_since(wall_then).unwrap_or_default();
+            if by_wall.max(now.saturating_duration_since(then)) > SLEPT {
+                // Nobody tells of it everywhere. Whatever stood armed was armed before.
+                let asleep = std::mem::replace(&mut self.asleep, true);
+                self.hide_while_away();
+                self.asleep = asleep;
+            }
+        }
+        let late = self.page.as_mut().and_then(|page| Some((page.id().to_owned(), page.late(now)?)));
+        if let Some((id, result)) = late {
+            self.end(&id, Some(result));
+        }
+        self.begin(now);
+        self.tell();
+        self.page.as_mut()
+    }
+
+    fn begin(&mut self, now: Instant) {
+        if self.page.is_some() || self.is_away() || self.not_before.is_some_and(|moment| now < moment) {
+            return;
+        }
+        while self.queue.front().is_some_and(|first| first.countdown.is_over(now)) {
+            self.queue.pop_front();
+        }
+        if let Some(first) = self.queue.front() {
+            self.opened += 1;
+            let (view, countdown) = (first.view.clone(), first.countdown.clone());
+            self.page = Some(Page::new(self.opened, view, countdown, !self.mirrored, now));
+        }
+    }
+
+    /// Tells everyone how many wait.
+    fn tell(&mut self) {
+        let more = self.queue.len().saturating_sub(1);
+        if let Some(page) = &mut self.page {
+            page.set_more(more);
+        }
+        let all: Vec<PendingQuestion> = self.queue.iter().map(|entry| pending(&entry.view)).collect();
+        self.publish.send_if_modified(|shown| {
+            let changed = *shown != all;
+            *shown = all;
+            changed
+        });
+    }
+
+    /// The page that is open.
+    pub(super) fn page(&mut self) -> Option<&mut Page> {
+        self.page.as_mut()
+    }
+
+    /// Whoever works on the page will come to the others: all of them wait longer.
+    pub(super) fn prolong_all(&mut self, now: Instant) {
+        for entry in &mut self.queue {
+            entry.countdown.work(now);
+            entry.sink.working();
+        }
+    }
+}
+
+fn pending(view: &ConsentView) -> PendingQuestion {
+    PendingQuestion {
+        id: view.id.clone(),
+        sentence: view.sentence(),
+        line: view.lines.first().map(|line| plain(&line.words)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::consent::page::{Did, Reach};
+    use crate::consent::view::tests::question;
+    use ironcurtain_daemon::consent::{Answer, DenialReach};
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Sink(Arc<Mutex<Vec<Answer>>>);
+
+    impl AnswerSink for Sink {
+        fn answer(self: Box<Self>, answer: Answer) {
+            self.0.lock().unwrap().push(answer);
+        }
+
+        fn working(&self) {}
+    }
+
+    /// Pages, and a clock that the test moves.
+    struct Scene {
+        pages: Pages,
+        waiting: watch::Receiver<Vec<PendingQuestion>>,
+        now: Instant,
+        wall: SystemTime,
+        sink: Sink,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let (publish, waiting) = watch::channel(Vec::new());
+            let pages = Pages::new("/home/ada".into(), publish);
+            Self { pages, waiting, now: Instant::now(), wall: SystemTime::now(), sink: Sink::default() }
+        }
+
+        fn ask(&mut self, id: &str) {
+            let question = Question { id: id.to_owned(), ..question() };
+            self.pages.ask(&question, Box::new(self.sink.clone()), self.now);
+        }
+
+        /// Looks after this time by the one clock, and this by that of the wall.
+        fn after(&mut self, ms: u64, wall_ms: u64) -> Option<String> {
+            self.now += Duration::from_millis(ms);
+            self.wall += Duration::from_millis(wall_ms);
+            self.pages.look(self.now, self.wall).map(|page| page.id().to_owned())
+        }
+    }
+
+    #[test]
+    fn while_the_screen_is_locked_or_the_machine_asleep_there_is_no_page_and_the_question_waits() {
+        let away: [fn(&mut Pages, bool); 2] = [Pages::set_locked, Pages::set_asleep];
+        for away in away {
+            let mut scene = Scene::new();
+            scene.ask("q1");
+            assert_eq!(scene.after(0, 0).as_deref(), Some("q1"));
+            away(&mut scene.pages, true);
+            assert!(scene.pages.page().is_none());
+            assert_eq!(scene.after(200, 200), None);
+            assert_eq!(scene.waiting.borrow().len(), 1, "it still waits");
+            scene.ask("q2");
+            away(&mut scene.pages, false);
+            assert_eq!(scene.after(200, 200).as_deref(), Some("q1"));
+            assert!(scene.sink.0.lock().unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn its_silence_is_a_no_in_time_also_behind_a_lock() {
+        let mut scene = Scene::new();
+        scene.ask("q1");
+        scene.pages.set_locked(true);
+        // Longer than a question waits, in steps that no sleep has.
+        for _ in 0..60 {
+            assert_eq!(scene.after(2_000, 2_000), None);
+        }
+        scene.pages.set_locked(false);
+        assert_eq!(scene.after(200, 200), None);
+        assert_eq!(Arc::strong_count(&scene.sink.0), 1, "its sink is dropped, which denies");
+    }
+
+    #[test]
+    fn a_page_that_the_machine_slept_over_is_another_one_afterwards() {
+        for (ms, wall_ms, is_new, why) in [
+            (200, 200, false, "awake"),
+            (4_000, 4_000, false, "slow"),
+            (200, 3_600_000, true, "one clock stood still"),
+            (9_000, 9_000, true, "both went on"),
+        ] {
+            let mut scene = Scene::new();
+            scene.ask("q1");
+            scene.after(0, 0);
+            let which =
+                |scene: &mut Scene| scene.pages.page().map(|page| (page.number(), page.is_mirrored()));
+            let before = which(&mut scene).unwrap();
+            assert_eq!(scene.after(ms, wall_ms).as_deref(), Some("q1"), "{why}");
+            let now = which(&mut scene).unwrap();
+            // Allow stands elsewhere on a new page.
+            assert_eq!((now.0 != before.0, now.1 != before.1), (is_new, is_new), "{why}");
+        }
+    }
+
+    #[test]
+    fn the_page_after_a_press_comes_a_moment_later_and_a_withdrawn_question_goes() {
+        let mut scene = Scene::new();
+        scene.ask("q1");
+        scene.ask("q2");
+        scene.after(0, 0);
+        let no = Answer::Deny { note: None, reach: DenialReach::Call };
+        let deny = Did::Deny { note: String::new(), reach: Reach::Call };
+        let now = scene.now;
+        let (result, _) = scene.pages.page().unwrap().on(0, deny, now);
+        scene.pages.end("q1", result);
+        assert_eq!(*scene.sink.0.lock().unwrap(), [no]);
+        assert_eq!(scene.after(900, 900), None);
+        assert_eq!(scene.after(200, 200).as_deref(), Some("q2"));
+        scene.pages.end("q2", None);
+        assert_eq!((scene.after(2_000, 2_000), scene.waiting.borrow().len()), (None, 0));
+        assert_eq!(scene.sink.0.lock().unwrap().len(), 1);
+    }
+}
