@@ -192,7 +192,8 @@ mod tests {
         assert!(annotations.tools("filesystem").eq(shipped.tools("filesystem")));
         assert!(annotations.get("notes", "read_graph").is_some());
         let before = files(home);
-        added(home, "github", "github", false).unwrap();
+        let nobodys = Addition::named(home, "npm:some-mcp", None, None, &BTreeMap::new()).unwrap();
+        add_server(home, &nobodys, false).unwrap();
         let after = files(home);
         assert_eq!(before[1], after[1], "what is not known of its tools is not made up");
         let start = before[0].as_deref().unwrap().trim_end().trim_end_matches('}').trim_end();

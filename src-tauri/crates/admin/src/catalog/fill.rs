@@ -203,8 +203,8 @@ mod tests {
         assert_eq!(entry["sandbox"]["filesystem"]["allowWrite"], json!(["/db"]));
         let no = CatalogError::NoSetting { id: "time".into(), name: "zone".into() };
         assert_eq!(filled("time", None, &[("zone", "x")]), Err(no));
-        let no = CatalogError::NoPackage { id: "github".into() };
-        assert_eq!(filled("github", Some("/p"), &[]), Err(no));
+        let no = CatalogError::NoPackage { id: "filesystem".into() };
+        assert_eq!(filled("filesystem", Some("/p"), &[]), Err(no));
     }
 
     #[test]
