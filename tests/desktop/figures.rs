@@ -23,6 +23,9 @@ const WINDOW: &str = "^IronCurtain$";
 const CALLS: u32 = 10;
 /// A dialog comes no sooner than a second after the last press in the one before: that is no time of ours.
 const APART: Duration = Duration::from_millis(1200);
+/// Seconds in a row, each with no more wake-ups than that, in which what is done once is over.
+const QUIET: usize = 5;
+const QUIET_WAKEUPS: f64 = 3.0;
 /// Ticks a second in which the kernel counts the time of processes.
 const TICKS: f64 = 100.0;
 
@@ -86,8 +89,8 @@ fn of_one_life(look: Duration, questions: usize) -> Vec<Figure> {
     screen.helper("tray.py", &["press", "Open IronCurtain"]);
     let window = screen.window(WINDOW);
     crate::window::says(&screen, "Nothing is protected yet");
-    settle(pid);
-    let idle = wakeups(&family(pid), look);
+    quiet(pid);
+    let idle = wakeups(&family(pid), look * 3);
     let mut agent = agent(&screen);
     crate::window::open(&screen, "Home");
     crate::window::says(&screen, "1 session connected.");
@@ -211,6 +214,16 @@ fn wakeups(processes: &[u32], look: Duration) -> f64 {
 /// Waits until a process and its children have little to do any more.
 fn settle(pid: u32) {
     until("a quiet app", || (wakeups(&family(pid), Duration::from_millis(500)) < 100.0).then_some(()));
+}
+
+/// Waits until what is done once is over: for some ten seconds after a window has opened, and after a screen reader has looked into
+/// it, the engine sweeps its memory. The seconds that it waits are not looked at for what is shown as the figure.
+fn quiet(pid: u32) {
+    let second = Duration::from_secs(1);
+    until("an app in which nothing happens", || {
+        let family = family(pid);
+        (0..QUIET).all(|_| wakeups(&family, second) <= QUIET_WAKEUPS).then_some(())
+    });
 }
 
 fn left_of_the_page(pid: u32) -> f64 {

@@ -300,7 +300,7 @@ test("clients, the record, settings and the first steps", async () => {
   await browser.until(`made.calls.some(([name]) => name === "change_settings")`);
   await browser.go("welcome");
   await browser.run(`document.querySelector("#page").focus(); return true`);
-  for (let n = 0; n < 4; n += 1) await press("step:next");
+  for (let n = 0; n < 4; n += 1) assert.equal(await press("step:next"), "step:title", "a step is read from its beginning");
   await press("practise");
   await press("look");
   await press("step:leave");

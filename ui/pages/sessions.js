@@ -79,7 +79,7 @@ const fact = (name, value) => html`<dt>${name}</dt><dd>${value}</dd>`;
 /** @param {import("../types.js").Root} folder */
 const folderRow = (folder) =>
   parts.row(
-    html`${parts.path(folder.path)}${parts.facts(source(folder.source))}`,
+    html`${parts.path(folder.path)}${parts.facts(folder.grant ? "you granted it" : source(folder.source))}`,
     folder.grant ? takeBackButton(folder.grant, folder.path) : nothing,
   );
 

@@ -34,7 +34,7 @@ export const welcome = {
     const last = at === STEPS.length - 1;
     return html`
       <p class="quiet small">Step ${at + 1} of ${STEPS.length}</p>
-      <h1>${step?.title}</h1>
+      <h1 tabindex="-1" data-key="step:title">${step?.title}</h1>
       ${step?.view(snapshot)}
       <div class="both start steps-go">
         ${at > 0 ? parts.button("step:back", "Back", () => go(at - 1)) : nothing}
@@ -47,7 +47,8 @@ export const welcome = {
 /** @param {number} to */
 function go(to) {
   at = to;
-  focusOn(to === STEPS.length - 1 ? "step:leave" : "step:next");
+  // A step is read from its beginning, also where it does not fit.
+  focusOn("step:title");
 }
 
 async function leave() {
