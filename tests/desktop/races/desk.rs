@@ -224,6 +224,17 @@ impl Desk {
         })
     }
 
+    /// Waits until Allow of the dialog, which is in sight again, waits for somebody who means it.
+    pub(crate) fn is_calm(&self, title: &str) {
+        const CALM: [&str; 3] =
+            ["To allow: point at Allow, or go there with Tab", "Press Alt+A to allow", "Hold Alt+A to allow"];
+        until("an Allow that waits", || {
+            let all = self.screen.controls(title);
+            let allow = all.iter().find(|one| one.role == "push button" && one.name.starts_with("Allow"))?;
+            CALM.contains(&allow.description.as_str()).then_some(())
+        });
+    }
+
     fn places(&self, title: &str) -> Option<Spot> {
         let (left, top) = if self.pointer.is_some() { self.screen.sway_place(title) } else { (0, 0) };
         let middle = |control: &Control| {

@@ -240,7 +240,8 @@ impl Scene {
             [Self::EarlyKeys, Self::HeldKeys, Self::TypingElsewhere, Self::LateFocus].contains(&self);
         if [Self::FullScreen, Self::Covered].contains(&self) {
             // They see first that it is there again.
-            desk.act(&[Move(spot.beside.0, spot.beside.1), Wait(700)]);
+            desk.act(&[Move(spot.beside.0, spot.beside.1)]);
+            desk.is_calm(DIALOG);
         }
         if self == Self::OtherWorkspace {
             // They are where it is.
