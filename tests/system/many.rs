@@ -78,6 +78,9 @@ struct Taken {
     processes: usize,
     descriptors: usize,
     mounts: usize,
+    /// Sockets of the file system, with each of their connections.
+    sockets: usize,
+    control_groups: usize,
     /// Beside the folders of sessions, which stay for the person to look at.
     files: usize,
 }
@@ -88,6 +91,20 @@ fn files(folder: &Path) -> usize {
     entries.map(|entry| if entry.path().is_dir() { files(&entry.path()) } else { 1 }).sum()
 }
 
+/// The number of lines of a file that have a word.
+fn lines_with(file: &str, word: &str) -> usize {
+    std::fs::read_to_string(file).unwrap().lines().filter(|line| line.contains(word)).count()
+}
+
+/// The control groups of sandboxes, which lie beside that of the trusted process, where it has one to itself.
+fn control_groups(trusted: u32) -> usize {
+    let own = std::fs::read_to_string(format!("/proc/{trusted}/cgroup")).unwrap();
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    let beside = Path::new("/sys/fs/cgroup").join(own);
+    let groups = beside.parent().unwrap().read_dir().into_iter().flatten().flatten();
+    groups.filter(|group| group.file_name().to_string_lossy().starts_with("sandbox-")).count()
+}
+
 impl Taken {
     fn of(machine: &Machine) -> Self {
         let process = format!("/proc/{}", machine.pid());
@@ -95,6 +112,8 @@ impl Taken {
             processes: descendants(machine.pid()).len(),
             descriptors: std::fs::read_dir(format!("{process}/fd")).unwrap().count(),
             mounts: std::fs::read_to_string(format!("{process}/mountinfo")).unwrap().lines().count(),
+            sockets: lines_with(&format!("{process}/net/unix"), machine.ours().to_str().unwrap()),
+            control_groups: control_groups(machine.pid()),
             files: files(&machine.home.sandboxes()) + files(&machine.temporary()),
         }
     }
@@ -115,8 +134,11 @@ fn many_sandboxed_sessions_answer_at_once_and_leave_nothing() {
     let one = Taken::of(&machine);
     first.hang_up();
     let is_over = |machine: &Machine| {
-        let Taken { processes, mounts, files, .. } = Taken::of(machine);
-        (processes, mounts, files) == (at_rest.processes, at_rest.mounts, at_rest.files)
+        let now = Taken::of(machine);
+        let count = |taken: &Taken| {
+            (taken.processes, taken.mounts, taken.sockets, taken.control_groups, taken.files)
+        };
+        count(&now) == count(&at_rest)
     };
     eventually("the first is over", BOUND, || is_over(&machine));
     let before = Taken::of(&machine);
@@ -148,6 +170,9 @@ fn many_sandboxed_sessions_answer_at_once_and_leave_nothing() {
         assert!(Instant::now() < bound, "{:?} is left, and before was {before:?}", Taken::of(&machine));
         std::thread::sleep(Duration::from_millis(50));
     }
+    let _ = writeln!(std::io::stderr(), "after all of them: {:?}", Taken::of(&machine));
+    let below = machine.kill();
+    machine.is_clean(&below);
 }
 
 #[test]
