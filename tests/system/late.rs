@@ -140,7 +140,8 @@ fn a_late_yes_serves_the_identical_retry_once_and_nothing_else() {
     assert_eq!(state(&world), [QuestionState::AllowedLate]);
     // Whatever differs is asked about.
     let asks = |client: &mut Client, arguments: Value| {
-        client.call("read_text_file", arguments).refused("the user denied this call");
+        world.person.will(Next::Close);
+        client.call("read_text_file", arguments).refused("closed without an answer");
         assert_eq!(world.person.asked().len(), 1);
         assert_eq!(state(&world), [QuestionState::AllowedLate]);
     };
@@ -177,7 +178,8 @@ fn a_late_yes_is_for_what_stood_there_and_ends_with_its_session() {
     for change in changes {
         allowed_late(&world, &mut client, &report);
         change();
-        client.read(&report).refused("the user denied this call");
+        world.person.will(Next::Close);
+        client.read(&report).refused("closed without an answer");
         assert_eq!(world.person.asked().len(), 1, "it is asked about as something new");
         let id = world.questions().missed[0].id.clone();
         assert_eq!(world.request(Request::Forget { question: id }), Reply::Done);
@@ -221,9 +223,10 @@ fn a_late_yes_serves_one_of_two_retries_at_once_and_not_the_same_call_as_a_task(
     // What it is asked to be beside its arguments makes it another call.
     let arguments = json!({ "path": report });
     let task = json!({ "name": "read_text_file", "arguments": arguments, "task": { "ttl": 60_000 } });
+    world.person.will(Next::Close);
     let refused = client.request("tools/call", task);
     let text = refused["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("the user denied this call"), "{refused}");
+    assert!(text.contains("closed without an answer"), "{refused}");
     assert_eq!((world.person.asked().len(), state(&world)), (1, vec![QuestionState::AllowedLate]));
     let calls = [(); 4].map(|()| client.begin_call("read_text_file", arguments.clone()));
     let outcomes = calls.map(|call| client.outcome(call));

@@ -19,6 +19,13 @@ fn world(settings: &serde_json::Value) -> World {
     })
 }
 
+/// A world of files, whose questions wait for a second.
+fn hasty() -> World {
+    let settings =
+        json!({ "questionDeadlineSeconds": 1, "denialHoldsSeconds": 0, "questionsPerMinute": 1000 });
+    World::with(|w| std::fs::write(w.home.config.join("config.json"), settings.to_string()).unwrap())
+}
+
 /// Sends a call of this id, with arguments as they are written here.
 fn begin_written(client: &mut Client, id: u64, tool: &str, arguments: &str) {
     let line = format!(
@@ -39,10 +46,7 @@ fn are_asked(world: &World, questions: usize) {
 
 #[test]
 fn a_late_yes_is_for_the_bytes_that_were_written_and_for_no_other_spelling_of_them() {
-    let settings =
-        json!({ "questionDeadlineSeconds": 1, "denialHoldsSeconds": 0, "questionsPerMinute": 1000 });
-    let world =
-        World::with(|w| std::fs::write(w.home.config.join("config.json"), settings.to_string()).unwrap());
+    let world = hasty();
     let report = world.file("docs/r\u{e9}sum\u{e9}.txt", "one\ntwo\n");
     let path = report.to_str().unwrap();
     let mut client = world.connect("filesystem");
@@ -66,7 +70,8 @@ fn a_late_yes_is_for_the_bytes_that_were_written_and_for_no_other_spelling_of_th
         format!(r#"{{"path":"{}","head":1.0}}"#, path.replace("docs", "d\\u006fcs")),
         format!(r#"{{"path":"{}","head":1.0}}"#, path.replace('\u{e9}', "\\u00e9")),
     ] {
-        call(&mut client, &other).refused("the user denied this call");
+        world.person.will(Next::Close);
+        call(&mut client, &other).refused("closed without an answer");
         assert_eq!(world.person.asked().len(), 1, "{other}");
     }
     let other_form = format!(r#"{{"path":"{}","head":1.0}}"#, path.replace('\u{e9}', "e\u{301}"));
@@ -82,6 +87,24 @@ fn a_late_yes_is_for_the_bytes_that_were_written_and_for_no_other_spelling_of_th
     assert_eq!((world.person.count(), world.questions().missed), (0, vec![]));
     assert!(world.log().contains("the late yes to this question is used by the same call"));
     call(&mut client, &asked).refused("the user denied this call");
+}
+
+#[test]
+fn a_late_yes_is_none_once_the_person_has_said_no_to_the_same_call_in_other_words() {
+    let world = hasty();
+    let report = world.file("docs/report.txt", "the report");
+    let other = world.file("docs/other.txt", "other");
+    let mut client = world.connect("filesystem");
+    for (denied, is_left) in [(json!("~/docs/report.txt"), false), (json!(other), true)] {
+        world.person.will(Next::Ignore);
+        client.read(&report).refused("did not answer within 1 s");
+        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        assert!(world.ask_again());
+        client.call("read_text_file", json!({ "path": denied })).refused("the user denied this call");
+        assert_eq!((world.person.asked().len(), world.questions().missed.len()), (3, usize::from(is_left)));
+        let outcome = client.read(&report);
+        assert_eq!((outcome.is_error, world.person.asked().len()), (!is_left, usize::from(!is_left)));
+    }
 }
 
 #[test]

@@ -181,7 +181,7 @@ impl Broker {
         limits: QuestionLimits,
     ) {
         let Inquiry { question, call, scope, .. } = inquiry;
-        self.missed.forget(&question.id);
+        self.missed.is_denied(*call);
         self.denied.note(*call, note.clone(), Instant::now(), limits.denial_holds);
         match reach {
             DenialReach::Call => {}

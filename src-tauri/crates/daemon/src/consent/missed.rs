@@ -2,7 +2,8 @@
 //! agent's identical retry.
 //!
 //! - INVARIANT: a late yes serves one call of the same session, whose question would be the same in every word, for
-//!   arguments that are equal to the byte and for the same things on the disk; and only while it has not expired.
+//!   arguments that are equal to the byte and for the same things on the disk; and only while it has not expired, and the person
+//!   has not said no to the same call since.
 //! - Bounded in number and in age. What is forgotten is asked about.
 
 use super::{DenialScope, DeniedKey, Question, QuestionKey, Stop};
@@ -138,6 +139,11 @@ impl MissedQuestions {
     /// Forgets a question; a yes to it is taken back.
     pub fn forget(&self, id: &str) -> bool {
         self.remove(|one| one.inquiry.question.id == id)
+    }
+
+    /// The person said no to a call: in whichever spelling and session it was asked about before, no yes to it is left.
+    pub(super) fn is_denied(&self, call: DeniedKey) {
+        self.remove(|one| one.inquiry.call == call);
     }
 
     /// Forgets a question that is put again.
