@@ -36,6 +36,14 @@ for (const theme of ["light", "dark"]) {
   }
 }
 
+test("a box that is not ticked has the edge of a control, in both themes", async () => {
+  for (const theme of ["light", "dark"]) {
+    await browser.go("granted", { theme });
+    const [drawn, edge] = await browser.run(`const box = document.querySelector('${key("select:g1")}'), probe = document.createElement("i"); probe.style.color = "var(--edge)"; box.after(probe); return [getComputedStyle(box), getComputedStyle(probe)].map((style, at) => at === 0 ? [style.appearance, style.borderTopColor, style.borderTopWidth] : style.color)`);
+    assert.deepEqual(drawn, ["none", edge, "1px"], theme);
+  }
+});
+
 test("the pages are there before the app has answered", async () => {
   await browser.go("home");
   const shell = readFileSync(new URL("../../ui/index.html", import.meta.url), "utf8");
