@@ -23,7 +23,9 @@ async function told() {
 /** The last measure that it told. */
 const measured = async () => (await told()).filter(({ did }) => did === "laid-out").at(-1);
 
+/** What an act has it tell, and nothing that was still to come before it. */
 const since = async (act) => {
+  await browser.settled();
   const before = (await told()).length;
   await act();
   await browser.settled();
