@@ -22,7 +22,7 @@ export const decideLeft = (session, path, choice) => invoke("decide_left", { ses
 /** @param {string} session @param {boolean} on */
 export const pauseSession = (session, on) => invoke("pause_session", { session, on });
 /** @param {boolean} on @param {boolean} endSessions */
-export const lockDown = (on, endSessions) => invoke("lock_down", { on, endSessions });
+export const lockDown = (on, endSessions) => invoke("lock_down", { on, end_sessions: endSessions });
 
 // Questions that nobody answered, and noes that hold
 /** @param {string} question */

@@ -1,6 +1,7 @@
 //! The shell: tray, consent dialog and settings window around the trusted process.
 //!
 //! - The only code that knows the UI toolkit; the trusted process runs beside it on its own threads.
+//! - The same program is the settings window, in a process of its own.
 //! - Nothing here decides: it shows what it is given and passes on what the person said.
 
 mod autostart;
@@ -18,3 +19,4 @@ pub use consent::{AnswerSink, DialogConsent, DialogLoop, PendingQuestion};
 pub use options::AppOptions;
 pub use shell::{ShellError, run as run_shell};
 pub use start::run;
+pub use window::{WindowError, WindowProcess, run_window};

@@ -1,5 +1,6 @@
 //! The command line of the app.
 
+use crate::window::ARGUMENT;
 use std::ffi::OsString;
 
 /// The text of `--help`.
@@ -27,6 +28,8 @@ pub struct AppOptions {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Invocation {
     App(AppOptions),
+    /// The window's own process, which the app starts.
+    Window,
     Help,
     Version,
 }
@@ -43,6 +46,7 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Invo
         match argument.to_str() {
             Some("--background") => options.background = true,
             Some("--allow-root") => options.allow_root = true,
+            Some(ARGUMENT) => return Ok(Invocation::Window),
             Some("--help" | "-h") => return Ok(Invocation::Help),
             Some("--version" | "-V") => return Ok(Invocation::Version),
             Some(_) | None => return Err(OptionError(argument.to_string_lossy().into_owned())),
@@ -64,6 +68,7 @@ mod tests {
             Ok(Invocation::App(AppOptions { background: true, allow_root: true }))
         );
         assert_eq!(given(&["--help"]), Ok(Invocation::Help));
+        assert_eq!(given(&["--window"]), Ok(Invocation::Window));
         assert_eq!(given(&["-V"]), Ok(Invocation::Version));
         assert_eq!(given(&["--backgroud"]), Err(OptionError("--backgroud".into())));
     }

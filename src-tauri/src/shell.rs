@@ -8,13 +8,13 @@ use crate::consent::{DialogConsent, DialogLoop};
 use crate::options::AppOptions;
 use crate::single;
 use crate::tray::{MenuAction, Tray, TrayState};
-use crate::window::{self, AppState};
+use crate::window::{Window, WindowProcess, context};
 use ironcurtain_daemon::consent::Consent;
 use ironcurtain_protocol::{Reply, Request};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tauri::{AppHandle, Manager, RunEvent, WindowEvent};
+use tauri::{AppHandle, Manager, RunEvent};
 
 /// The time for which Quit waits for the sessions to end.
 const ENDING: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(1));
@@ -28,7 +28,14 @@ const PACE: Duration = Duration::from_millis(700);
 #[error("the desktop could not be reached: {0}")]
 pub struct ShellError(#[from] tauri::Error);
 
-/// Runs the app on this thread until the person quits.
+/// The things that tray, window and dialog are around.
+struct Shell {
+    backend: Arc<dyn Backend>,
+    desktop: DialogConsent,
+    window: Window,
+}
+
+/// Runs the app on this thread until the person quits. `ahead` becomes the first window.
 ///
 /// # Errors
 /// [`ShellError`], when there is no display or the toolkit does not start.
@@ -38,10 +45,15 @@ pub fn run(
     desktop: DialogConsent,
     dialogs: DialogLoop,
     home: PathBuf,
+    ahead: Option<WindowProcess>,
 ) -> Result<(), ShellError> {
-    let app = tauri::Builder::default()
-        .manage(AppState::new(backend, desktop, home))
-        .invoke_handler(window::commands())
+    let window = Window::new(backend.clone(), desktop.clone(), home, ahead);
+    let first = window.clone();
+    let builder = tauri::Builder::default();
+    #[cfg(not(target_os = "linux"))]
+    let builder = builder.invoke_handler(crate::consent::web::commands());
+    let app = builder
+        .manage(Shell { backend, desktop, window: window.clone() })
         .on_menu_event(|app, event| {
             if let Some(action) = MenuAction::from_id(event.id().as_ref()) {
                 perform(app, action);
@@ -57,22 +69,18 @@ pub fn run(
             let shown = tray.is_shown();
             app.manage(tray);
             if !options.background || !shown {
-                window::open(handle);
+                first.open();
             }
             tauri::async_runtime::spawn(follow(handle.clone()));
             tauri::async_runtime::spawn(exit_when_ended(handle.clone()));
             Ok(())
         })
-        .build(tauri::generate_context!())?;
-    let handle = app.handle().clone();
-    let _answers = single::answer(move || window::open(&handle));
-    app.run(|app, event| {
-        // Closing the last window is not quitting; `exit` from Quit carries a code.
+        .build(context())?;
+    let _answers = single::answer(move || window.open());
+    app.run(|_, event| {
+        // That no window is left is not quitting; `exit` from Quit carries a code.
         if let RunEvent::ExitRequested { api, code: None, .. } = &event {
             api.prevent_exit();
-        }
-        if let RunEvent::WindowEvent { event: WindowEvent::Destroyed, .. } = event {
-            window::closed(app);
         }
     });
     Ok(())
@@ -80,7 +88,7 @@ pub fn run(
 
 /// Keeps tray and window up to date.
 async fn follow(app: AppHandle) {
-    let state = app.state::<AppState>();
+    let state = app.state::<Shell>();
     let mut changes = state.backend.changes();
     let mut waiting = state.desktop.waiting();
     loop {
@@ -98,13 +106,13 @@ async fn follow(app: AppHandle) {
 
 /// Ends the app when the trusted process has ended, whoever told it to.
 async fn exit_when_ended(app: AppHandle) {
-    let ended = app.state::<AppState>().backend.ended();
+    let ended = app.state::<Shell>().backend.ended();
     ended.await;
     app.exit(0);
 }
 
 async fn refresh(app: &AppHandle) {
-    let state = app.state::<AppState>();
+    let state = app.state::<Shell>();
     let reply = state.backend.request(Request::Status).await;
     let status = if let Reply::Status(status) = reply { Some(status) } else { None };
     let reply = state.backend.request(Request::Sessions).await;
@@ -113,7 +121,7 @@ async fn refresh(app: &AppHandle) {
     let reply = state.backend.request(Request::Questions).await;
     let missed = if let Reply::Questions(all) = reply { all.missed } else { Vec::new() };
     show(app, TrayState { status, sessions, questions, missed });
-    window::notify_changed(app);
+    state.window.notify_changed();
 }
 
 fn show(app: &AppHandle, state: TrayState) {
@@ -128,32 +136,32 @@ fn show(app: &AppHandle, state: TrayState) {
 fn ask(app: &AppHandle, request: Request) {
     let app = app.clone();
     tauri::async_runtime::spawn(async move {
-        let reply = app.state::<AppState>().backend.request(request).await;
+        let reply = app.state::<Shell>().backend.request(request).await;
         if let Reply::Failed { message, .. } = reply {
             tracing::warn!(message, "what the menu was pressed for could not be done");
-            app.state::<AppState>().desktop.tell(&message);
+            app.state::<Shell>().desktop.tell(&message);
         }
     });
 }
 
 fn perform(app: &AppHandle, action: MenuAction) {
     match action {
-        MenuAction::Questions => app.state::<AppState>().desktop.raise(),
-        MenuAction::Open => window::open(app),
+        MenuAction::Questions => app.state::<Shell>().desktop.raise(),
+        MenuAction::Open => app.state::<Shell>().window.open(),
         MenuAction::End { session } => ask(app, Request::EndSession { session }),
         MenuAction::Lockdown { on } => ask(app, Request::Lockdown { on, end_servers: false }),
         MenuAction::AskAgain { question } => {
             let app = app.clone();
             tauri::async_runtime::spawn(async move {
-                if let Err(problem) = app.state::<AppState>().backend.ask_again(question).await {
-                    app.state::<AppState>().desktop.tell(&problem.to_string());
+                if let Err(problem) = app.state::<Shell>().backend.ask_again(question).await {
+                    app.state::<Shell>().desktop.tell(&problem.to_string());
                 }
             });
         }
         MenuAction::Quit => {
             let app = app.clone();
             tauri::async_runtime::spawn(async move {
-                let backend = app.state::<AppState>().backend.clone();
+                let backend = app.state::<Shell>().backend.clone();
                 let ending = async {
                     backend.request(Request::Shutdown).await;
                     backend.ended().await;

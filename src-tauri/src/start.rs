@@ -5,7 +5,7 @@ use crate::consent::DialogConsent;
 use crate::options::{self, AppOptions, HELP, Invocation};
 use crate::shell;
 use crate::single::activate_running;
-use crate::window::Preferences;
+use crate::window::{Preferences, WindowProcess, run_window};
 use ironcurtain_daemon::{EventLog, Home, HomeError};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -41,6 +41,7 @@ pub fn run() -> ExitCode {
         .init();
     let outcome = match options::read(std::env::args_os().skip(1)) {
         Ok(Invocation::App(options)) => app(options),
+        Ok(Invocation::Window) => return window(),
         Ok(Invocation::Help) => return print(HELP),
         Ok(Invocation::Version) => {
             return print(concat!("ironcurtain-desktop ", env!("CARGO_PKG_VERSION"), "\n"));
@@ -62,6 +63,8 @@ pub fn run() -> ExitCode {
 }
 
 fn app(options: AppOptions) -> Result<(), AppError> {
+    // What draws the window is as slow to start as all the rest, so it starts beside it.
+    let ahead = if options.background { None } else { WindowProcess::start().ok() };
     toolkit()?;
     let home = Home::from_env()?;
     let person = home.person.clone();
@@ -70,8 +73,19 @@ fn app(options: AppOptions) -> Result<(), AppError> {
     let settings =
         ironcurtain_daemon::DaemonOptions { home, programs: programs()?, allow_root: options.allow_root };
     let trusted = TrustedProcess::start(settings, Arc::new(desktop.clone()))?;
-    shell::run(options, Arc::new(trusted), desktop, seat, person)?;
+    shell::run(options, Arc::new(trusted), desktop, seat, person, ahead)?;
     Ok(())
+}
+
+/// The window alone, which the app started.
+fn window() -> ExitCode {
+    match run_window() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// The programs it starts lie beside this one.

@@ -8,11 +8,11 @@ use crate::app::{App, agent, app_program, begin_reading};
 use crate::screen::{BOUND, Screen, helper_path, until};
 use crate::stand::DIALOG;
 use crate::tray;
+use crate::window_process::{alive, ended, family, memory, name};
 use ironcurtain_testkit::client::AgentClient;
 use serde_json::json;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -95,18 +95,17 @@ fn of_one_life(look: Duration, questions: usize) -> Vec<Figure> {
     crate::window::open(&screen, "Home");
     crate::window::says(&screen, "1 session connected.");
     let work = busy(pid, &mut agent, look);
+    let drawn = family(pid).split_off(1);
     screen.activate(&window);
     screen.key("alt+F4");
-    until("the end of the page's processes", || {
-        let left = family(pid).into_iter().filter(|one| name(*one).starts_with("WebKit")).count();
-        (left == 0).then_some(())
-    });
+    ended(&drawn);
     settle(pid);
     let after = memory(pid);
+    let left = f64::from(u32::try_from(alive(&drawn) + family(pid).len() - 1).expect("few"));
     let (dialog, waking) = asked(&screen, pid, &mut agent, look, questions);
     vec![
         Figure {
-            what: "wake-ups of the app and of the page, window open, nothing happens",
+            what: "wake-ups of the app and of its window, nothing happens",
             value: idle,
             unit: "a second",
             goal: 2.0,
@@ -130,7 +129,7 @@ fn of_one_life(look: Duration, questions: usize) -> Vec<Figure> {
             unit: "MB",
             goal: 10.0,
         },
-        Figure { what: "processes that stay of the page", value: left_of_the_page(pid), unit: "", goal: 0.0 },
+        Figure { what: "processes that stay of the window", value: left, unit: "", goal: 0.0 },
         Figure { what: "call to dialog", value: dialog, unit: "ms", goal: 60.0 },
     ]
 }
@@ -212,7 +211,7 @@ fn wakeups(processes: &[u32], look: Duration) -> f64 {
 }
 
 /// Waits until a process and its children have little to do any more.
-fn settle(pid: u32) {
+pub(crate) fn settle(pid: u32) {
     until("a quiet app", || (wakeups(&family(pid), Duration::from_millis(500)) < 100.0).then_some(()));
 }
 
@@ -226,11 +225,6 @@ fn quiet(pid: u32) {
     });
 }
 
-fn left_of_the_page(pid: u32) -> f64 {
-    let left = family(pid).into_iter().filter(|one| name(*one).starts_with("WebKit")).count();
-    f64::from(u32::try_from(left).expect("few"))
-}
-
 /// The times that each thread of a process had waited and went on. Those that others were let go before are not theirs.
 fn switches(pid: u32) -> Vec<(String, f64)> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().filter_map(Result::ok);
@@ -241,44 +235,13 @@ fn switches(pid: u32) -> Vec<(String, f64)> {
     threads.filter_map(count).collect()
 }
 
-/// The memory that a process has to itself, and its share of what it has with others, in MB.
-fn memory(pid: u32) -> f64 {
-    let all = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("its memory");
-    field(&all, "Pss:") / 1024.0
-}
-
 fn ticks(pid: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     fields.iter().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum()
 }
 
-fn name(pid: u32) -> String {
-    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
-}
-
-/// A process and all that it started, but for the servers of agents.
-fn family(pid: u32) -> Vec<u32> {
-    let mut all = vec![pid];
-    let mut at = 0;
-    while let Some(parent) = all.get(at) {
-        let children = Path::new("/proc")
-            .join(parent.to_string())
-            .join("task")
-            .join(parent.to_string())
-            .join("children");
-        let text = std::fs::read_to_string(children).unwrap_or_default();
-        all.extend(
-            text.split_whitespace()
-                .filter_map(|pid| pid.parse::<u32>().ok())
-                .filter(|one| name(*one).starts_with("WebKit")),
-        );
-        at += 1;
-    }
-    all
-}
-
-fn field(text: &str, name: &str) -> f64 {
+pub(crate) fn field(text: &str, name: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or_default()
 }

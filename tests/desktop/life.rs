@@ -3,6 +3,7 @@
 use crate::app::{self, App};
 use crate::screen::{Screen, helper_path, until};
 use crate::stand::{DIALOG, Stand, pointed};
+use crate::window_process::{family, name};
 use crate::{tray, window};
 use std::io::{BufRead, Write};
 
@@ -59,9 +60,10 @@ fn a_page_that_crashes_comes_anew_and_questions_are_asked_all_the_while() {
     let screen = tray::with_panel();
     let mut stand = Stand::start(&screen, &["app"]);
     window::says(&screen, "Protecting");
-    let pages = screen.read("pgrep", &["-P", &stand.id().to_string(), "WebKitWebProces"]);
-    for page in pages.lines() {
-        screen.read("kill", &["-KILL", page]);
+    let pages: Vec<u32> =
+        family(stand.id()).into_iter().filter(|one| name(*one).starts_with("WebKitWeb")).collect();
+    for page in &pages {
+        screen.read("kill", &["-KILL", &page.to_string()]);
     }
     assert!(!pages.is_empty(), "the page has a process");
     tray::menu(&screen, "Protecting 2 sessions");

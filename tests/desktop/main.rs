@@ -26,3 +26,4 @@ mod tray;
 mod upkeep;
 mod window;
 mod window_access;
+mod window_process;

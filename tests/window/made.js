@@ -120,7 +120,7 @@
     end_session: ({ session }) => { made.sessions = made.sessions.filter((one) => one.id !== session); made.change(); },
     restart_server: () => null,
     pause_session: ({ session, on }) => { made.sessions.find((one) => one.id === session).paused = on; made.change(); },
-    lock_down: ({ on, endSessions }) => { made.status.lockdown = on; made.status.protection = on ? "lockdown" : "protecting"; if (endSessions) made.sessions = []; made.change(); },
+    lock_down: ({ on, end_sessions }) => { made.status.lockdown = on; made.status.protection = on ? "lockdown" : "protecting"; if (end_sessions) made.sessions = []; made.change(); },
     forget_question: ({ question }) => { made.questions.missed = made.questions.missed.filter((one) => one.id !== question); made.questions.denied = made.questions.denied.filter((one) => one.id !== question); made.change(); },
     ask_again: ({ question }) => { made.questions.missed.find((one) => one.id === question).state = "allowed-late"; made.change(); return true; },
     decide_left: ({ session, path, choice }) => {

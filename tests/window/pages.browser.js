@@ -135,7 +135,7 @@ test("lockdown says what it does before it is on, and is ended where it began", 
   await press("lockdown-end");
   await press("lockdown-end:yes");
   await says("Locked down");
-  assert.deepEqual(await called("lock_down"), [{ on: true, endSessions: false }, { on: false, endSessions: false }, { on: true, endSessions: true }]);
+  assert.deepEqual(await called("lock_down"), [{ on: true, end_sessions: false }, { on: false, end_sessions: false }, { on: true, end_sessions: true }]);
 });
 
 test("a missed question is put again by the app alone, and noes are listed and taken back", async () => {

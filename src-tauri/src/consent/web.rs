@@ -11,6 +11,7 @@ use super::pages::Pages;
 use super::{Command, LoopParts};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
+use tauri::ipc::Invoke;
 use tauri::{AppHandle, Manager, State, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
 
 /// The time between two looks at whether a question is late, or the next may be shown.
@@ -187,4 +188,9 @@ pub(crate) fn consent_tell(
         pages.end(&id, result);
     }
     Ok(changing)
+}
+
+/// The commands of these windows, for the app's builder.
+pub(crate) fn commands() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
+    tauri::generate_handler![consent_page, consent_changing, consent_tell]
 }

@@ -12,7 +12,6 @@ use ironcurtain_policy::Annotations;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-use tauri::State;
 
 /// The server that waits for the person's yes.
 #[derive(Default)]
@@ -50,12 +49,11 @@ enum PlanError {
     There(String),
 }
 
-#[tauri::command]
 pub(super) async fn plan_server(
-    state: State<'_, AppState>,
+    state: &AppState,
     wanted: WantedAddition,
 ) -> Result<PlannedServer, CommandError> {
-    let home = trusted(&state)?.home;
+    let home = trusted(state)?.home;
     let (adding, planned) = aside(move || {
         let what = wanted.what.trim();
         let name = Some(wanted.name.trim()).filter(|name| !name.is_empty());
@@ -84,9 +82,8 @@ pub(super) async fn plan_server(
     Ok(planned)
 }
 
-#[tauri::command]
-pub(super) async fn write_server(state: State<'_, AppState>) -> Result<String, CommandError> {
-    let home = trusted(&state)?.home;
+pub(super) async fn write_server(state: &AppState) -> Result<String, CommandError> {
+    let home = trusted(state)?.home;
     let adding = state.addition.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     let adding = adding.ok_or_else(|| CommandError::malformed("look at what would be added again"))?;
     aside(move || {

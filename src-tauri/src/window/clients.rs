@@ -14,7 +14,6 @@ use ironcurtain_daemon::consent::visible;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use tauri::State;
 
 /// Changes that wait for the person's yes, by the client.
 #[derive(Default)]
@@ -69,19 +68,17 @@ pub(super) struct PlannedChange {
     secrets: Vec<PlainSecretRow>,
 }
 
-#[tauri::command]
-pub(super) async fn found_clients(state: State<'_, AppState>) -> Result<Vec<FoundClient>, CommandError> {
-    let clients = clients(trusted(&state)?).map_err(CommandError::refused)?;
+pub(super) async fn found_clients(state: &AppState) -> Result<Vec<FoundClient>, CommandError> {
+    let clients = clients(trusted(state)?).map_err(CommandError::refused)?;
     aside(move || Ok::<_, ClientError>(clients.survey().into_iter().map(found).collect())).await
 }
 
-#[tauri::command]
 pub(super) async fn plan_client(
-    state: State<'_, AppState>,
+    state: &AppState,
     id: String,
     wish: ClientWish,
 ) -> Result<PlannedChange, CommandError> {
-    let clients = clients(trusted(&state)?).map_err(CommandError::refused)?;
+    let clients = clients(trusted(state)?).map_err(CommandError::refused)?;
     let target = id.clone();
     let change = aside(move || {
         let target = ClientTarget { id: &target, project: None };
@@ -106,13 +103,12 @@ pub(super) async fn plan_client(
     Ok(planned)
 }
 
-#[tauri::command]
-pub(super) async fn write_client(state: State<'_, AppState>, id: String) -> Result<String, CommandError> {
-    let clients = clients(trusted(&state)?).map_err(CommandError::refused)?;
+pub(super) async fn write_client(state: &AppState, id: String) -> Result<String, CommandError> {
+    let clients = clients(trusted(state)?).map_err(CommandError::refused)?;
     let change = state.client_drafts.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     let change = change.ok_or_else(|| CommandError::malformed("look at the change again"))?;
     let told = format!("Written. Start {} again, so that it reads its settings.", change.client);
-    kept(&state, &change.secrets).await?;
+    kept(state, &change.secrets).await?;
     aside(move || clients.write(&change)).await?;
     Ok(told)
 }

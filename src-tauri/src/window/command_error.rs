@@ -1,11 +1,11 @@
 //! Why a command failed, for the page.
 
 use ironcurtain_protocol::{ErrorCode, Reply};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 
 /// Why a command failed. The page matches `code` and shows `message`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CommandError {
     code: ErrorCode,
     message: String,

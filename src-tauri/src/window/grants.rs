@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::PoisonError;
 use std::time::{SystemTime, UNIX_EPOCH};
-use tauri::State;
 
 /// The number of grants that were taken back and can be given again.
 const UNDO: usize = 1000;
@@ -81,9 +80,8 @@ pub(super) struct WantedTerms {
     part: bool,
 }
 
-#[tauri::command]
 pub(super) async fn take_back(
-    state: State<'_, AppState>,
+    state: &AppState,
     grants: Vec<String>,
 ) -> Result<Vec<TakenBackRow>, CommandError> {
     // Each is denied as soon as it is asked for; what takes long is the proof.
@@ -98,7 +96,7 @@ pub(super) async fn take_back(
         let reply = reply.await.map_err(CommandError::refused)?;
         told.push(taken_back(grant, reply));
         if let (Some(held), Some(TakenBackRow { at_ms: Some(_), .. })) = (held, told.last()) {
-            remember(&state, held);
+            remember(state, held);
         }
     }
     Ok(told)
@@ -124,9 +122,8 @@ fn remember(state: &AppState, grant: StandingGrant) {
     all.push(grant);
 }
 
-#[tauri::command]
-pub(super) async fn give_again(state: State<'_, AppState>, grant: String) -> Result<(), CommandError> {
-    let trusted = trusted(&state)?;
+pub(super) async fn give_again(state: &AppState, grant: String) -> Result<(), CommandError> {
+    let trusted = trusted(state)?;
     let again = {
         let all = state.taken_back.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().find(|one| one.id == grant).cloned()
@@ -139,13 +136,12 @@ pub(super) async fn give_again(state: State<'_, AppState>, grant: String) -> Res
     Ok(())
 }
 
-#[tauri::command]
 pub(super) async fn change_grant(
-    state: State<'_, AppState>,
+    state: &AppState,
     grant: String,
     terms: WantedTerms,
 ) -> Result<bool, CommandError> {
-    let trusted = trusted(&state)?;
+    let trusted = trusted(state)?;
     let held = trusted.daemon.holding(&grant).ok_or_else(|| CommandError::refused(GiveError::Gone))?;
     let part = match (terms.part, held.files()) {
         (true, Some(files)) => {
@@ -167,12 +163,11 @@ pub(super) async fn change_grant(
     Ok(true)
 }
 
-#[tauri::command]
 pub(super) async fn grant_beforehand(
-    state: State<'_, AppState>,
+    state: &AppState,
     gift: WantedGift,
 ) -> Result<Option<String>, CommandError> {
-    let trusted = trusted(&state)?;
+    let trusted = trusted(state)?;
     let picked = async |title: &str, kind: Picked| {
         let access = access_set(&gift.access);
         pick(title, kind, &state.home).await.map(|path| GiftOf::Files { path, access })

@@ -16,7 +16,6 @@ use ironcurtain_protocol::ClientView;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tauri::State;
 use tokio::sync::oneshot;
 
 /// The time that the practice question waits.
@@ -49,16 +48,14 @@ pub(super) struct RefusedLook {
     said: String,
 }
 
-#[tauri::command]
-pub(super) async fn practise(state: State<'_, AppState>) -> Result<Practised, CommandError> {
+pub(super) async fn practise(state: &AppState) -> Result<Practised, CommandError> {
     let (told, answer) = oneshot::channel();
     state.desktop.ask_with(question(&state.home), Box::new(Told(told)));
     Ok(answer.await.unwrap_or(Practised::Unanswered))
 }
 
-#[tauri::command]
-pub(super) async fn refused_look(state: State<'_, AppState>) -> Result<RefusedLook, CommandError> {
-    let Trusted { home, programs, allow_root, runtime, daemon, .. } = trusted(&state)?;
+pub(super) async fn refused_look(state: &AppState) -> Result<RefusedLook, CommandError> {
+    let Trusted { home, programs, allow_root, runtime, daemon, .. } = trusted(state)?;
     let person = home.person.clone();
     let (folder, there) = aside(move || private_folder(&person).ok_or("your home folder is empty")).await?;
     let secrets = daemon.secrets();
@@ -71,9 +68,8 @@ pub(super) async fn refused_look(state: State<'_, AppState>) -> Result<RefusedLo
 }
 
 /// The first steps were done, or left: they are not shown by themselves again.
-#[tauri::command]
-pub(super) async fn welcomed(state: State<'_, AppState>) -> Result<(), CommandError> {
-    let home = trusted(&state)?.home;
+pub(super) async fn welcomed(state: &AppState) -> Result<(), CommandError> {
+    let home = trusted(state)?.home;
     aside(move || Preferences { welcomed: true, ..Preferences::load(&home) }.store(&home)).await
 }
 

@@ -8,7 +8,6 @@ use ironcurtain_admin::profiles::{ServerProfile, profiles as all_profiles, remov
 use ironcurtain_daemon::consent::visible;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use tauri::State;
 
 #[derive(Debug, Serialize)]
 pub(super) struct ProfileRow {
@@ -20,9 +19,8 @@ pub(super) struct ProfileRow {
     clients: Vec<&'static str>,
 }
 
-#[tauri::command]
-pub(super) async fn profiles(state: State<'_, AppState>) -> Result<Vec<ProfileRow>, CommandError> {
-    let trusted = trusted(&state)?;
+pub(super) async fn profiles(state: &AppState) -> Result<Vec<ProfileRow>, CommandError> {
+    let trusted = trusted(state)?;
     let all = aside(move || {
         let survey = Clients::new(trusted.home.clone(), &trusted.programs).map(|all| all.survey());
         all_profiles(&trusted.home, &survey.unwrap_or_default())
@@ -37,18 +35,16 @@ pub(super) async fn profiles(state: State<'_, AppState>) -> Result<Vec<ProfileRo
     Ok(all.await?.into_iter().map(row).collect())
 }
 
-#[tauri::command]
 pub(super) async fn change_profile(
-    state: State<'_, AppState>,
+    state: &AppState,
     name: String,
     servers: BTreeSet<String>,
 ) -> Result<(), CommandError> {
-    let home = trusted(&state)?.home;
+    let home = trusted(state)?.home;
     aside(move || set_profile(&home, name.trim(), &servers)).await
 }
 
-#[tauri::command]
-pub(super) async fn drop_profile(state: State<'_, AppState>, name: String) -> Result<(), CommandError> {
-    let home = trusted(&state)?.home;
+pub(super) async fn drop_profile(state: &AppState, name: String) -> Result<(), CommandError> {
+    let home = trusted(state)?.home;
     aside(move || remove_profile(&home, &name)).await
 }

@@ -16,7 +16,6 @@ use std::io::{self, BufWriter};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-use tauri::State;
 
 /// The most entries that are read for one page.
 const MOST_ENTRIES: usize = 200_000;
@@ -69,9 +68,8 @@ pub(super) enum FormWord {
     Csv,
 }
 
-#[tauri::command]
 pub(super) async fn activity(
-    state: State<'_, AppState>,
+    state: &AppState,
     wanted: WantedCalls,
     skip: usize,
     most: usize,
@@ -85,13 +83,12 @@ pub(super) async fn activity(
     aside(move || page(&log, &filter, skip, most)).await
 }
 
-#[tauri::command]
 pub(super) async fn export_activity(
-    state: State<'_, AppState>,
+    state: &AppState,
     wanted: WantedCalls,
     format: FormWord,
 ) -> Result<Option<PathBuf>, CommandError> {
-    let trusted = trusted(&state)?;
+    let trusted = trusted(state)?;
     let (form, name) = match format {
         FormWord::Jsonl => (ExportForm::JsonLines, "ironcurtain-record.jsonl"),
         FormWord::Csv => (ExportForm::Table, "ironcurtain-record.csv"),
@@ -109,8 +106,7 @@ pub(super) async fn export_activity(
     .await
 }
 
-#[tauri::command]
-pub(super) async fn check_log(state: State<'_, AppState>) -> Result<AuditCheckView, CommandError> {
+pub(super) async fn check_log(state: &AppState) -> Result<AuditCheckView, CommandError> {
     let reply = state.backend.request(Request::VerifyAudit).await;
     if let Reply::Audit(check) = reply { Ok(check) } else { Err(CommandError::of(reply)) }
 }

@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
-use tauri::State;
 
 /// The time over which decisions are counted and rules are tried.
 const WEEK_MS: u64 = 7 * 86_400_000;
@@ -118,15 +117,13 @@ struct ChangedCalls {
     reason: String,
 }
 
-#[tauri::command]
-pub(super) async fn rules(state: State<'_, AppState>) -> Result<RulesView, CommandError> {
-    let home = trusted(&state)?.home;
+pub(super) async fn rules(state: &AppState) -> Result<RulesView, CommandError> {
+    let home = trusted(state)?.home;
     aside(move || view(&home)).await
 }
 
-#[tauri::command]
-pub(super) async fn explain(state: State<'_, AppState>, call: TriedCall) -> Result<Explained, CommandError> {
-    let home = trusted(&state)?.home;
+pub(super) async fn explain(state: &AppState, call: TriedCall) -> Result<Explained, CommandError> {
+    let home = trusted(state)?.home;
     let arguments: Map<String, Value> = strict::read(&call.arguments).map_err(|misread| {
         CommandError::malformed(format!("the arguments must be a JSON object: {misread}"))
     })?;
@@ -138,19 +135,13 @@ pub(super) async fn explain(state: State<'_, AppState>, call: TriedCall) -> Resu
     .await
 }
 
-#[tauri::command]
-pub(super) async fn try_rules(state: State<'_, AppState>, text: String) -> Result<DryRun, CommandError> {
-    let home = trusted(&state)?.home;
+pub(super) async fn try_rules(state: &AppState, text: String) -> Result<DryRun, CommandError> {
+    let home = trusted(state)?.home;
     aside(move || dry_run(&home, &text)).await
 }
 
-#[tauri::command]
-pub(super) async fn save_rules(
-    state: State<'_, AppState>,
-    text: String,
-    before: String,
-) -> Result<(), CommandError> {
-    let home = trusted(&state)?.home;
+pub(super) async fn save_rules(state: &AppState, text: String, before: String) -> Result<(), CommandError> {
+    let home = trusted(state)?.home;
     aside(move || write_rules(&home, &text, &before)).await
 }
 

@@ -10,7 +10,6 @@ use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::secrets::{Secret, SecretError, SecretName, SecretPlace, SecretStore, in_time};
 use serde::Serialize;
 use std::sync::{Mutex, PoisonError};
-use tauri::State;
 
 /// Plain secrets that wait for the person's yes.
 #[derive(Default)]
@@ -36,28 +35,24 @@ impl PlainSecretRow {
 }
 
 /// The secrets that stand in the file of servers as they are.
-#[tauri::command]
-pub(super) async fn plan_secret_move(
-    state: State<'_, AppState>,
-) -> Result<Vec<PlainSecretRow>, CommandError> {
-    let home = trusted(&state)?.home;
+pub(super) async fn plan_secret_move(state: &AppState) -> Result<Vec<PlainSecretRow>, CommandError> {
+    let home = trusted(state)?.home;
     let plan = aside(move || SecretMove::plan(&home, None)).await?;
     let rows = plan.secrets.iter().map(PlainSecretRow::of).collect();
     *state.secret_move.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(plan);
     Ok(rows)
 }
 
-#[tauri::command]
-pub(super) async fn write_secret_move(state: State<'_, AppState>) -> Result<String, CommandError> {
+pub(super) async fn write_secret_move(state: &AppState) -> Result<String, CommandError> {
     let plan = state.secret_move.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     let plan = plan.ok_or_else(|| CommandError::malformed("look at the keys again"))?;
-    kept(&state, &plan.secrets).await?;
+    kept(state, &plan.secrets).await?;
     aside(move || plan.write()).await?;
     Ok("They are kept, and the servers name them.".to_owned())
 }
 
 /// Puts plain secrets where secrets are.
-pub(super) async fn kept(state: &State<'_, AppState>, secrets: &[PlainSecret]) -> Result<(), CommandError> {
+pub(super) async fn kept(state: &AppState, secrets: &[PlainSecret]) -> Result<(), CommandError> {
     if secrets.is_empty() {
         return Ok(());
     }
@@ -84,9 +79,8 @@ enum PlaceView {
     Nowhere,
 }
 
-#[tauri::command]
-pub(super) async fn secrets(state: State<'_, AppState>) -> Result<SecretsView, CommandError> {
-    asked(&state, |store| {
+pub(super) async fn secrets(state: &AppState) -> Result<SecretsView, CommandError> {
+    asked(state, |store| {
         let place = match store.place()? {
             SecretPlace::Keyring => PlaceView::Keyring,
             SecretPlace::File { is_locked: true } => PlaceView::Locked,
@@ -101,43 +95,29 @@ pub(super) async fn secrets(state: State<'_, AppState>) -> Result<SecretsView, C
     .await
 }
 
-#[tauri::command]
-pub(super) async fn set_secret(
-    state: State<'_, AppState>,
-    name: String,
-    value: String,
-) -> Result<(), CommandError> {
+pub(super) async fn set_secret(state: &AppState, name: String, value: String) -> Result<(), CommandError> {
     let name = SecretName::try_from(name.as_str()).map_err(CommandError::malformed)?;
     let secret = Secret::typed(Secret::new(value).reveal()).map_err(CommandError::malformed)?;
-    asked(&state, move |store| store.set(&name, &secret)).await
+    asked(state, move |store| store.set(&name, &secret)).await
 }
 
-#[tauri::command]
-pub(super) async fn remove_secret(state: State<'_, AppState>, name: String) -> Result<(), CommandError> {
+pub(super) async fn remove_secret(state: &AppState, name: String) -> Result<(), CommandError> {
     let name = SecretName::try_from(name.as_str()).map_err(CommandError::malformed)?;
-    asked(&state, move |store| store.remove(&name)).await
+    asked(state, move |store| store.remove(&name)).await
 }
 
-#[tauri::command]
-pub(super) async fn unlock_secrets(
-    state: State<'_, AppState>,
-    passphrase: String,
-) -> Result<(), CommandError> {
+pub(super) async fn unlock_secrets(state: &AppState, passphrase: String) -> Result<(), CommandError> {
     let passphrase = Secret::new(passphrase);
-    asked(&state, move |store| store.unlock(passphrase)).await
+    asked(state, move |store| store.unlock(passphrase)).await
 }
 
-#[tauri::command]
-pub(super) async fn make_secrets_file(
-    state: State<'_, AppState>,
-    passphrase: String,
-) -> Result<(), CommandError> {
+pub(super) async fn make_secrets_file(state: &AppState, passphrase: String) -> Result<(), CommandError> {
     let passphrase = Secret::typed(Secret::new(passphrase).reveal()).map_err(CommandError::malformed)?;
-    asked(&state, move |store| store.make(passphrase)).await
+    asked(state, move |store| store.make(passphrase)).await
 }
 
 async fn asked<T: Send + 'static>(
-    state: &State<'_, AppState>,
+    state: &AppState,
     what: impl FnOnce(&SecretStore) -> Result<T, SecretError> + Send + 'static,
 ) -> Result<T, CommandError> {
     let store = trusted(state)?.daemon.secrets();

@@ -18,7 +18,6 @@ use ironcurtain_protocol::{Reply, Request};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-use tauri::State;
 
 /// Changes that wait for the person's yes.
 #[derive(Default)]
@@ -68,12 +67,8 @@ struct PlannedLimit {
     words: String,
 }
 
-#[tauri::command]
-pub(super) async fn plan_removal(
-    state: State<'_, AppState>,
-    name: String,
-) -> Result<PlannedRemoval, CommandError> {
-    let trusted = trusted(&state)?;
+pub(super) async fn plan_removal(state: &AppState, name: String) -> Result<PlannedRemoval, CommandError> {
+    let trusted = trusted(state)?;
     let removal = aside(move || {
         let survey = Clients::new(trusted.home.clone(), &trusted.programs).map(|all| all.survey());
         Removal::plan(&trusted.home, &survey.unwrap_or_default(), &name)
@@ -93,39 +88,35 @@ pub(super) async fn plan_removal(
     Ok(planned)
 }
 
-#[tauri::command]
-pub(super) async fn remove_server(state: State<'_, AppState>) -> Result<String, CommandError> {
+pub(super) async fn remove_server(state: &AppState) -> Result<String, CommandError> {
     let removal = state.server_changes.removal.lock().unwrap_or_else(PoisonError::into_inner).take();
     let removal = removal.ok_or_else(|| CommandError::malformed("look at what would go again"))?;
     let server = removal.name.clone();
     aside(move || removal.write()).await?;
-    let ended = end_sessions_of(&state, &server).await?;
+    let ended = end_sessions_of(state, &server).await?;
     Ok(format!("{} is out.{}", visible::line(&server), words(ended)))
 }
 
-#[tauri::command]
-pub(super) async fn restore_server(state: State<'_, AppState>, name: String) -> Result<(), CommandError> {
-    let home = trusted(&state)?.home;
+pub(super) async fn restore_server(state: &AppState, name: String) -> Result<(), CommandError> {
+    let home = trusted(state)?.home;
     aside(move || put_back(&home, &name)).await
 }
 
-#[tauri::command]
-pub(super) async fn forget_server(state: State<'_, AppState>, name: String) -> Result<(), CommandError> {
-    let home = trusted(&state)?.home;
+pub(super) async fn forget_server(state: &AppState, name: String) -> Result<(), CommandError> {
+    let home = trusted(state)?.home;
     aside(move || forget(&home, &name)).await
 }
 
-#[tauri::command]
 pub(super) async fn plan_opening(
-    state: State<'_, AppState>,
+    state: &AppState,
     server: String,
     wanted: WantedOpening,
 ) -> Result<Option<PlannedOpening>, CommandError> {
-    let home = trusted(&state)?.home;
+    let home = trusted(state)?.home;
     let picked = |verb: &str| format!("Pick a folder that {} may {verb} for good", visible::line(&server));
     let (title, opening): (_, fn(String) -> Opening) = match wanted {
         WantedOpening::Host { host } => {
-            return shown(&state, move || OpeningChange::open(&home, &server, Opening::Host(host))).await;
+            return shown(state, move || OpeningChange::open(&home, &server, Opening::Host(host))).await;
         }
         WantedOpening::Read => (picked("read"), Opening::Read),
         WantedOpening::Write => (picked("change"), Opening::Write),
@@ -133,7 +124,7 @@ pub(super) async fn plan_opening(
     let Some(folder) = pick(&title, Picked::Folder, &state.home).await else { return Ok(None) };
     let folder = folder.into_os_string().into_string();
     let folder = folder.map_err(|_| CommandError::refused("the name of that folder is not UTF-8"))?;
-    shown(&state, move || OpeningChange::open(&home, &server, opening(folder))).await
+    shown(state, move || OpeningChange::open(&home, &server, opening(folder))).await
 }
 
 /// Keeps what would be opened, and shows it.
@@ -150,8 +141,7 @@ async fn shown(
     Ok(Some(planned))
 }
 
-#[tauri::command]
-pub(super) async fn write_opening(state: State<'_, AppState>) -> Result<String, CommandError> {
+pub(super) async fn write_opening(state: &AppState) -> Result<String, CommandError> {
     let change = state.server_changes.opening.lock().unwrap_or_else(PoisonError::into_inner).take();
     let change = change.ok_or_else(|| CommandError::malformed("look at what would be opened again"))?;
     let what = visible::line(change.opening.what());
@@ -159,26 +149,24 @@ pub(super) async fn write_opening(state: State<'_, AppState>) -> Result<String, 
     Ok(format!("{what} is open to sessions that begin from now on."))
 }
 
-#[tauri::command]
 pub(super) async fn close_opening(
-    state: State<'_, AppState>,
+    state: &AppState,
     server: String,
     opening: Opening,
 ) -> Result<String, CommandError> {
-    let home = trusted(&state)?.home;
+    let home = trusted(state)?.home;
     let (name, what) = (server.clone(), visible::line(opening.what()));
     aside(move || OpeningChange::close(&home, &name, opening)?.write()).await?;
-    let ended = end_sessions_of(&state, &server).await?;
+    let ended = end_sessions_of(state, &server).await?;
     Ok(format!("{what} is closed.{}", words(ended)))
 }
 
-#[tauri::command]
 pub(super) async fn plan_limits(
-    state: State<'_, AppState>,
+    state: &AppState,
     server: String,
     wanted: BTreeMap<Limit, Option<u64>>,
 ) -> Result<PlannedLimits, CommandError> {
-    let home = trusted(&state)?.home;
+    let home = trusted(state)?.home;
     let change = aside(move || LimitsChange::plan(&home, &server, &wanted)).await?;
     let planned = PlannedLimits {
         differences: change
@@ -192,8 +180,7 @@ pub(super) async fn plan_limits(
     Ok(planned)
 }
 
-#[tauri::command]
-pub(super) async fn write_limits(state: State<'_, AppState>) -> Result<String, CommandError> {
+pub(super) async fn write_limits(state: &AppState) -> Result<String, CommandError> {
     let change = state.server_changes.limits.lock().unwrap_or_else(PoisonError::into_inner).take();
     let change = change.ok_or_else(|| CommandError::malformed("look at what would change again"))?;
     aside(move || change.write()).await?;

@@ -7,7 +7,6 @@ use ironcurtain_protocol::{Reply, Request};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
-use tauri::State;
 
 /// The bytes that are read from its end.
 const TAIL: u64 = 16 * 1024;
@@ -15,17 +14,13 @@ const TAIL: u64 = 16 * 1024;
 /// The lines that are shown.
 const LINES: usize = 40;
 
-#[tauri::command]
-pub(super) async fn server_log(
-    state: State<'_, AppState>,
-    session: String,
-) -> Result<Vec<String>, CommandError> {
+pub(super) async fn server_log(state: &AppState, session: String) -> Result<Vec<String>, CommandError> {
     // The name of a folder comes from the sessions that live, never from the page.
     let reply = state.backend.request(Request::Sessions).await;
     let Reply::Sessions(sessions) = reply else { return Err(CommandError::of(reply)) };
     let live = sessions.into_iter().find(|live| live.id == session);
     let live = live.ok_or_else(|| CommandError::malformed("this session has ended"))?;
-    let log = trusted(&state)?.home.sessions().join(&live.id).join("session.log");
+    let log = trusted(state)?.home.sessions().join(&live.id).join("session.log");
     aside(move || last_lines(&log)).await
 }
 

@@ -17,7 +17,6 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tauri::State;
 
 /// The time that a package manager may take.
 const INSTALLING: Duration = Duration::from_secs(600);
@@ -51,20 +50,15 @@ enum AddFailed {
     Add(#[from] ironcurtain_admin::catalog::AddError),
 }
 
-#[tauri::command]
-pub(super) async fn servers(state: State<'_, AppState>) -> Result<ServersView, CommandError> {
-    let home = trusted(&state)?.home;
+pub(super) async fn servers(state: &AppState) -> Result<ServersView, CommandError> {
+    let home = trusted(state)?.home;
     let reply = state.backend.request(Request::Sessions).await;
     let Reply::Sessions(sessions) = reply else { return Err(CommandError::of(reply)) };
     aside(move || ServersView::read(&home, &sessions)).await
 }
 
-#[tauri::command]
-pub(super) async fn add_server(
-    state: State<'_, AppState>,
-    server: WantedServer,
-) -> Result<Vec<String>, CommandError> {
-    let home = trusted(&state)?.home;
+pub(super) async fn add_server(state: &AppState, server: WantedServer) -> Result<Vec<String>, CommandError> {
+    let home = trusted(state)?.home;
     aside(move || {
         let catalog = Catalog::shipped()?;
         let known = catalog.find(&server.id).ok_or_else(|| AddFailed::Unknown(visible::line(&server.id)))?;
@@ -84,9 +78,8 @@ pub(super) async fn add_server(
     .await
 }
 
-#[tauri::command]
-pub(super) async fn install_server(state: State<'_, AppState>, name: String) -> Result<String, CommandError> {
-    let installer = installer(trusted(&state)?);
+pub(super) async fn install_server(state: &AppState, name: String) -> Result<String, CommandError> {
+    let installer = installer(trusted(state)?);
     let installed = install(&installer, &name).await.map_err(CommandError::refused)?;
     let package = installed.record.spelled();
     Ok(if installed.already {
@@ -96,12 +89,8 @@ pub(super) async fn install_server(state: State<'_, AppState>, name: String) -> 
     })
 }
 
-#[tauri::command]
-pub(super) async fn look_for_update(
-    state: State<'_, AppState>,
-    name: String,
-) -> Result<FoundUpdate, CommandError> {
-    let installer = installer(trusted(&state)?);
+pub(super) async fn look_for_update(state: &AppState, name: String) -> Result<FoundUpdate, CommandError> {
+    let installer = installer(trusted(state)?);
     let mut updates = HashMap::new();
     let found = match look(&installer, &name, None).await.map_err(CommandError::refused)? {
         Updated::Newest(version) => FoundUpdate::newest(version),
@@ -116,8 +105,7 @@ pub(super) async fn look_for_update(
     Ok(found)
 }
 
-#[tauri::command]
-pub(super) async fn take_update(state: State<'_, AppState>, name: String) -> Result<String, CommandError> {
+pub(super) async fn take_update(state: &AppState, name: String) -> Result<String, CommandError> {
     let update = state.drafts.updates.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
     let update = update.ok_or_else(|| CommandError::malformed("look for the update again"))?;
     let told =
@@ -126,12 +114,8 @@ pub(super) async fn take_update(state: State<'_, AppState>, name: String) -> Res
     Ok(told)
 }
 
-#[tauri::command]
-pub(super) async fn look_at_tools(
-    state: State<'_, AppState>,
-    name: String,
-) -> Result<ProposedTools, CommandError> {
-    let Trusted { home, programs, allow_root, daemon, .. } = trusted(&state)?;
+pub(super) async fn look_at_tools(state: &AppState, name: String) -> Result<ProposedTools, CommandError> {
+    let Trusted { home, programs, allow_root, daemon, .. } = trusted(state)?;
     let secrets = daemon.secrets();
     let inspection = Inspection { home: home.clone(), programs, allow_root, patience: LISTING, secrets };
     let look = inspect(&inspection, &name).await.map_err(CommandError::refused)?;
@@ -146,9 +130,8 @@ pub(super) async fn look_at_tools(
     Ok(proposed)
 }
 
-#[tauri::command]
-pub(super) async fn keep_tools(state: State<'_, AppState>, name: String) -> Result<String, CommandError> {
-    let home = trusted(&state)?.home;
+pub(super) async fn keep_tools(state: &AppState, name: String) -> Result<String, CommandError> {
+    let home = trusted(state)?.home;
     let draft = state.drafts.tools.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
     let draft = draft.ok_or_else(|| CommandError::malformed("look at its tools again"))?;
     aside(move || {

@@ -4,25 +4,21 @@ use super::AppState;
 use super::command_error::CommandError;
 use super::grants::trusted;
 use ironcurtain_protocol::{LeftChoice, Reply, Request};
-use tauri::State;
 
-#[tauri::command]
-pub(super) async fn end_session(state: State<'_, AppState>, session: String) -> Result<(), CommandError> {
+pub(super) async fn end_session(state: &AppState, session: String) -> Result<(), CommandError> {
     let reply = state.backend.request(Request::EndSession { session }).await;
     if let Reply::Done = reply { Ok(()) } else { Err(CommandError::of(reply)) }
 }
 
-#[tauri::command]
-pub(super) async fn restart_server(state: State<'_, AppState>, session: String) -> Result<(), CommandError> {
-    let trusted = trusted(&state)?;
+pub(super) async fn restart_server(state: &AppState, session: String) -> Result<(), CommandError> {
+    let trusted = trusted(state)?;
     let daemon = trusted.daemon.clone();
     let restarted = trusted.runtime.spawn(async move { daemon.restart_server(&session).await });
     restarted.await.map_err(CommandError::refused)?.map_err(CommandError::refused)
 }
 
-#[tauri::command]
 pub(super) async fn decide_left(
-    state: State<'_, AppState>,
+    state: &AppState,
     session: String,
     path: String,
     choice: LeftChoice,
@@ -31,7 +27,7 @@ pub(super) async fn decide_left(
     if let Reply::Session(_) = reply { Ok(()) } else { Err(CommandError::of(reply)) }
 }
 
-#[tauri::command]
-pub(super) fn show_question(state: State<'_, AppState>) {
+pub(super) async fn show_question(state: &AppState) -> Result<(), CommandError> {
     state.desktop.raise();
+    Ok(())
 }

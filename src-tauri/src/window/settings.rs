@@ -12,7 +12,6 @@ use ironcurtain_daemon::{Config, Home, SandboxPolicy};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
-use tauri::State;
 
 #[derive(Debug, Serialize)]
 pub(super) struct SettingsView {
@@ -54,18 +53,16 @@ enum SettingsFailed {
     Write(#[from] io::Error),
 }
 
-#[tauri::command]
-pub(super) async fn settings(state: State<'_, AppState>) -> Result<SettingsView, CommandError> {
-    let home = trusted(&state)?.home;
+pub(super) async fn settings(state: &AppState) -> Result<SettingsView, CommandError> {
+    let home = trusted(state)?.home;
     aside(move || view(&home)).await
 }
 
-#[tauri::command]
 pub(super) async fn change_settings(
-    state: State<'_, AppState>,
+    state: &AppState,
     changes: SettingsChanges,
 ) -> Result<SettingsView, CommandError> {
-    let home = trusted(&state)?.home;
+    let home = trusted(state)?.home;
     let desktop = state.desktop.clone();
     aside(move || {
         let in_file = [

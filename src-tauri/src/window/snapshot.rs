@@ -12,7 +12,6 @@ use ironcurtain_protocol::{
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use tauri::State;
 
 /// The number of the last calls that Home shows.
 const RECENT: usize = 6;
@@ -57,13 +56,12 @@ impl From<ProvedClient> for ClientRow {
     }
 }
 
-#[tauri::command]
-pub(super) async fn snapshot(state: State<'_, AppState>) -> Result<Snapshot, CommandError> {
+pub(super) async fn snapshot(state: &AppState) -> Result<Snapshot, CommandError> {
     let reply = state.backend.request(Request::Status).await;
     let Reply::Status(status) = reply else { return Err(CommandError::of(reply)) };
     let reply = state.backend.request(Request::Sessions).await;
     let Reply::Sessions(sessions) = reply else { return Err(CommandError::of(reply)) };
-    let records = records(&state, &sessions).await?;
+    let records = records(state, &sessions).await?;
     let reply = state.backend.request(Request::Quarantine).await;
     let Reply::Quarantine(quarantine) = reply else { return Err(CommandError::of(reply)) };
     let reply = state.backend.request(Request::Grants).await;
@@ -74,7 +72,7 @@ pub(super) async fn snapshot(state: State<'_, AppState>) -> Result<Snapshot, Com
     let clients = state.backend.trusted().map(|trusted| trusted.daemon.known_clients()).unwrap_or_default();
     let shim = state.backend.trusted().map(|trusted| trusted.programs.join("ironcurtain-shim"));
     let preferences = state.backend.trusted().map(|trusted| Preferences::load(&trusted.home));
-    let recent = recent(&state).await?;
+    let recent = recent(state).await?;
     let is_new = clients.is_empty() && recent.is_empty();
     let first_run = is_new && preferences.is_some_and(|chosen| !chosen.welcomed);
     Ok(Snapshot {

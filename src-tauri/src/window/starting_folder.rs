@@ -13,7 +13,6 @@ use ironcurtain_daemon::consent::visible;
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
-use tauri::State;
 
 /// Name of the rule.
 const RULE: &str = "starting-folder";
@@ -31,12 +30,8 @@ enum StartingFolderError {
     Rules(#[from] RulesError),
 }
 
-#[tauri::command]
-pub(super) async fn starting_folder(
-    state: State<'_, AppState>,
-    write: bool,
-) -> Result<Option<String>, CommandError> {
-    let home = trusted(&state)?.home;
+pub(super) async fn starting_folder(state: &AppState, write: bool) -> Result<Option<String>, CommandError> {
+    let home = trusted(state)?.home;
     let title = "Pick a folder that agents may work in";
     let Some(folder) = pick(title, Picked::Folder, &state.home).await else { return Ok(None) };
     aside(move || open_folder(&home, &folder, write)).await.map(Some)

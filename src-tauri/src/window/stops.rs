@@ -7,38 +7,22 @@
 use super::AppState;
 use super::command_error::CommandError;
 use ironcurtain_protocol::{Reply, Request};
-use tauri::State;
 
-#[tauri::command]
-pub(super) async fn pause_session(
-    state: State<'_, AppState>,
-    session: String,
-    on: bool,
-) -> Result<(), CommandError> {
-    done(&state, if on { Request::Pause { session } } else { Request::Resume { session } }).await
+pub(super) async fn pause_session(state: &AppState, session: String, on: bool) -> Result<(), CommandError> {
+    done(state, if on { Request::Pause { session } } else { Request::Resume { session } }).await
 }
 
-#[tauri::command]
-pub(super) async fn lock_down(
-    state: State<'_, AppState>,
-    on: bool,
-    end_sessions: bool,
-) -> Result<(), CommandError> {
-    done(&state, Request::Lockdown { on, end_servers: on && end_sessions }).await
+pub(super) async fn lock_down(state: &AppState, on: bool, end_sessions: bool) -> Result<(), CommandError> {
+    done(state, Request::Lockdown { on, end_servers: on && end_sessions }).await
 }
 
 /// Takes back a no, forgets a question, or takes back a yes that came late.
-#[tauri::command]
-pub(super) async fn forget_question(
-    state: State<'_, AppState>,
-    question: String,
-) -> Result<(), CommandError> {
-    done(&state, Request::Forget { question }).await
+pub(super) async fn forget_question(state: &AppState, question: String) -> Result<(), CommandError> {
+    done(state, Request::Forget { question }).await
 }
 
 /// Puts a question again, in the dialog. `true` where the person said yes there, so that the same call passes once.
-#[tauri::command]
-pub(super) async fn ask_again(state: State<'_, AppState>, question: String) -> Result<bool, CommandError> {
+pub(super) async fn ask_again(state: &AppState, question: String) -> Result<bool, CommandError> {
     state.backend.ask_again(question).await.map_err(CommandError::refused)
 }
 

@@ -14,13 +14,18 @@ mod other;
 mod questions;
 
 use ironcurtain_daemon::consent::{Answer, Consent, DenialReach, Withdrawn};
-use ironcurtain_desktop::{AnswerSink, AppOptions, DialogConsent, DialogLoop, run_shell};
+use ironcurtain_desktop::{
+    AnswerSink, AppOptions, DialogConsent, DialogLoop, WindowProcess, run_shell, run_window,
+};
 use std::io::BufRead;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some("--window") {
+        return run_window().expect("the window");
+    }
     let (desktop, seat) = DialogConsent::new(PathBuf::from("/home/ada"));
     let orders = desktop.clone();
     std::thread::spawn(move || read_orders(&orders));
@@ -42,7 +47,8 @@ fn show_app(desktop: DialogConsent, seat: DialogLoop) {
     let options =
         AppOptions { background: std::env::args().any(|arg| arg == "--background"), allow_root: false };
     let backend = Arc::new(backend::Made::new());
-    run_shell(options, backend, desktop, seat, PathBuf::from("/home/ada")).expect("a desktop");
+    let ahead = (!options.background).then(|| WindowProcess::start().expect("its process"));
+    run_shell(options, backend, desktop, seat, PathBuf::from("/home/ada"), ahead).expect("a desktop");
 }
 
 fn read_orders(desktop: &DialogConsent) {

@@ -1,0 +1,131 @@
+//! The commands that the page may call, by name: the only way from the window's process into this one.
+//!
+//! - A command or an argument that is not known is refused, and so is an argument that is not of its kind.
+
+use super::command_error::CommandError;
+use super::{
+    AppState, adding, clients, grants, practice, profiles, record, rules, secrets, server_change, server_log,
+    servers, sessions, settings, snapshot, starting_folder, stops,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+
+/// Makes [`run`] of the commands and the names of their arguments; of which kind these are, the functions say.
+macro_rules! commands {
+    ($($module:ident::$command:ident($($argument:ident),*);)*) => {
+        /// Runs one command of the page.
+        pub(super) async fn run(
+            state: &AppState,
+            command: &str,
+            arguments: Value,
+        ) -> Result<Box<RawValue>, CommandError> {
+            let mut given = Arguments::of(arguments)?;
+            match command {
+                $(stringify!($command) => {
+                    $(let $argument = given.take(stringify!($argument))?;)*
+                    given.all_taken()?;
+                    answer(&Box::pin($module::$command(state, $($argument),*)).await?)
+                })*
+                unknown => Err(CommandError::malformed(format!("`{unknown}` is not a command of the window"))),
+            }
+        }
+    };
+}
+
+commands! {
+    snapshot::snapshot();
+    sessions::end_session(session);
+    sessions::restart_server(session);
+    sessions::decide_left(session, path, choice);
+    sessions::show_question();
+    stops::pause_session(session, on);
+    stops::lock_down(on, end_sessions);
+    stops::forget_question(question);
+    stops::ask_again(question);
+    grants::take_back(grants);
+    grants::give_again(grant);
+    grants::change_grant(grant, terms);
+    grants::grant_beforehand(gift);
+    rules::rules();
+    rules::explain(call);
+    rules::try_rules(text);
+    rules::save_rules(text, before);
+    clients::found_clients();
+    clients::plan_client(id, wish);
+    clients::write_client(id);
+    servers::servers();
+    servers::add_server(server);
+    servers::install_server(name);
+    servers::look_for_update(name);
+    servers::take_update(name);
+    servers::look_at_tools(name);
+    servers::keep_tools(name);
+    adding::plan_server(wanted);
+    adding::write_server();
+    server_change::plan_removal(name);
+    server_change::remove_server();
+    server_change::restore_server(name);
+    server_change::forget_server(name);
+    server_change::plan_opening(server, wanted);
+    server_change::write_opening();
+    server_change::close_opening(server, opening);
+    server_change::plan_limits(server, wanted);
+    server_change::write_limits();
+    profiles::profiles();
+    profiles::change_profile(name, servers);
+    profiles::drop_profile(name);
+    server_log::server_log(session);
+    secrets::secrets();
+    secrets::set_secret(name, value);
+    secrets::remove_secret(name);
+    secrets::plan_secret_move();
+    secrets::write_secret_move();
+    secrets::unlock_secrets(passphrase);
+    secrets::make_secrets_file(passphrase);
+    record::activity(wanted, skip, most);
+    record::export_activity(wanted, format);
+    record::check_log();
+    practice::practise();
+    practice::refused_look();
+    practice::welcomed();
+    starting_folder::starting_folder(write);
+    settings::settings();
+    settings::change_settings(changes);
+}
+
+/// The arguments that a command was given and has not taken yet.
+struct Arguments(Map<String, Value>);
+
+impl Arguments {
+    fn of(given: Value) -> Result<Self, CommandError> {
+        match given {
+            Value::Object(all) => Ok(Self(all)),
+            Value::Null => Ok(Self(Map::new())),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                Err(CommandError::malformed("the arguments of a command have names"))
+            }
+        }
+    }
+
+    /// One that is missing is as one that is null.
+    fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, CommandError> {
+        let value = self.0.remove(name).unwrap_or_default();
+        serde_json::from_value(value)
+            .map_err(|misread| CommandError::malformed(format!("the argument `{name}`: {misread}")))
+    }
+
+    fn all_taken(&self) -> Result<(), CommandError> {
+        match self.0.keys().next() {
+            Some(unknown) => {
+                Err(CommandError::malformed(format!("`{unknown}` is not an argument of this command")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn answer(told: &impl Serialize) -> Result<Box<RawValue>, CommandError> {
+    to_raw_value(told).map_err(CommandError::refused)
+}

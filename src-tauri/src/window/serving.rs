@@ -1,0 +1,188 @@
+//! The window as the trusted process has it: at most one, in a process of its own, whose page's commands are run here.
+//!
+//! - Whatever becomes of that process, nothing else is touched; what was on its way is done, and told to nobody.
+//! - A window that is asked for while one is closing opens: its process has to say that it is on the screen.
+
+use super::command_error::CommandError;
+use super::process::WindowProcess;
+use super::wire::{FromWindow, ToWindow};
+use super::{AppState, commands};
+use crate::backend::Backend;
+use crate::consent::DialogConsent;
+use ironcurtain_protocol::{FrameError, read_frame, write_frame};
+use serde_json::Value;
+use std::io::{self, BufReader};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The most commands that are under way for one page.
+const MOST_CALLS: usize = 64;
+
+/// The window, open or not.
+#[derive(Clone)]
+pub(crate) struct Window(Arc<Parts>);
+
+struct Parts {
+    backend: Arc<dyn Backend>,
+    desktop: DialogConsent,
+    home: PathBuf,
+    now: Mutex<Now>,
+}
+
+#[derive(Default)]
+struct Now {
+    /// A process that was started before the trusted process was.
+    ahead: Option<WindowProcess>,
+    open: Option<Open>,
+}
+
+/// The window that is open.
+struct Open {
+    lines: Sender<Line>,
+    /// It is told of a change already, or about to be.
+    told: Arc<AtomicBool>,
+    /// It was asked for, and has not said that it is on the screen.
+    wanted: bool,
+    /// It has been on the screen.
+    shown: bool,
+}
+
+/// A line to the window's process; the room that its call took is free once it is written.
+struct Line(ToWindow, Option<OwnedSemaphorePermit>);
+
+impl Window {
+    pub(crate) fn new(
+        backend: Arc<dyn Backend>,
+        desktop: DialogConsent,
+        home: PathBuf,
+        ahead: Option<WindowProcess>,
+    ) -> Self {
+        Self(Arc::new(Parts { backend, desktop, home, now: Mutex::new(Now { ahead, open: None }) }))
+    }
+
+    /// Opens the window, or brings the open one to the front.
+    pub(crate) fn open(&self) {
+        self.open_in(&mut self.now());
+    }
+
+    /// Tells the page that something changed, if it is open.
+    pub(crate) fn notify_changed(&self) {
+        if let Some(open) = &self.now().open
+            && !open.told.swap(true, Ordering::Relaxed)
+        {
+            open.tell(ToWindow::Changed);
+        }
+    }
+
+    fn open_in(&self, now: &mut Now) {
+        if let Some(open) = &mut now.open {
+            open.wanted = true;
+            return open.tell(ToWindow::Show);
+        }
+        let process = now.ahead.take().map_or_else(WindowProcess::start, Ok);
+        match process.and_then(|process| self.serve(process)) {
+            Ok(open) => now.open = Some(open),
+            Err(error) => tracing::error!(%error, "the window could not be opened"),
+        }
+    }
+
+    /// Answers a window's process from now on, on two threads that end with it.
+    fn serve(&self, window: WindowProcess) -> io::Result<Open> {
+        let WindowProcess { process, channel: from } = window;
+        let to = from.try_clone()?;
+        let (lines, queue) = channel();
+        let told = Arc::<AtomicBool>::default();
+        let open = Open { lines: lines.clone(), told: told.clone(), wanted: true, shown: false };
+        open.tell(ToWindow::Show);
+        thread::Builder::new().name("to-window".into()).spawn(move || write(&queue, to, &told))?;
+        let this = self.clone();
+        thread::Builder::new().name("from-window".into()).spawn(move || {
+            let why = this.read(from, &lines);
+            drop(process);
+            this.ended(&why);
+        })?;
+        Ok(open)
+    }
+
+    /// Runs the commands of a page until its process ends.
+    fn read(&self, from: UnixStream, lines: &Sender<Line>) -> FrameError {
+        let Parts { backend, desktop, home, .. } = &*self.0;
+        let state = Arc::new(AppState::new(backend.clone(), desktop.clone(), home.clone()));
+        let room = Arc::new(Semaphore::new(MOST_CALLS));
+        let mut from = BufReader::new(from);
+        loop {
+            match read_frame(&mut from) {
+                Ok(FromWindow::Call { id, command, arguments }) => {
+                    let room = room.clone().try_acquire_owned().ok();
+                    let call = run(state.clone(), room, lines.clone(), (id, command, arguments));
+                    tauri::async_runtime::spawn(call);
+                }
+                Ok(FromWindow::Shown) => {
+                    if let Some(open) = &mut self.now().open {
+                        (open.wanted, open.shown) = (false, true);
+                    }
+                }
+                Err(why) => return why,
+            }
+        }
+    }
+
+    fn ended(&self, why: &FrameError) {
+        let mut now = self.now();
+        match now.open.take() {
+            Some(Open { shown: false, .. }) => tracing::error!(%why, "the window could not be opened"),
+            // It was closing when it was asked for.
+            Some(Open { wanted: true, .. }) => self.open_in(&mut now),
+            Some(_) | None => tracing::debug!(%why, "the window is closed"),
+        }
+    }
+
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.0.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    fn tell(&self, line: ToWindow) {
+        // One that is gone is told nothing.
+        let _ = self.lines.send(Line(line, None));
+    }
+}
+
+async fn run(
+    state: Arc<AppState>,
+    room: Option<OwnedSemaphorePermit>,
+    lines: Sender<Line>,
+    (id, command, arguments): (u64, String, Value),
+) {
+    let outcome = match room {
+        Some(_) => commands::run(&state, &command, arguments).await,
+        None => Err(CommandError::refused("too much is under way in this window; wait for it")),
+    };
+    // A window that was closed meanwhile hears nothing.
+    let _ = lines.send(Line(ToWindow::Answer { id, outcome }, room));
+}
+
+fn write(queue: &Receiver<Line>, mut to: UnixStream, told: &AtomicBool) {
+    for Line(line, _room) in queue {
+        if let ToWindow::Changed = line {
+            told.store(false, Ordering::Relaxed);
+        }
+        let written = match (write_frame(&mut to, &line), line) {
+            (Err(long @ FrameError::TooLong), ToWindow::Answer { id, .. }) => {
+                let outcome = Err(CommandError::refused(long));
+                write_frame(&mut to, &ToWindow::Answer { id, outcome })
+            }
+            (written, _) => written,
+        };
+        if written.is_err() {
+            // The other thread hears of it as well.
+            return;
+        }
+    }
+}

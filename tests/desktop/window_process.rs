@@ -1,0 +1,180 @@
+//! The window's own process: it gives all of its memory back, dies alone, and is reached by nobody but the app.
+
+use crate::app::{App, agent, app_program, begin_reading};
+use crate::figures::{field, settle};
+use crate::screen::{Screen, until};
+use crate::stand::DIALOG;
+use crate::{tray, window};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+const WINDOW: &str = "^IronCurtain$";
+
+/// The beginning of the names of the window's process, and of those of the engine that draws it.
+const OURS: &str = "ironcurtain-win";
+const ENGINE: &str = "WebKit";
+
+/// The memory that a closed window may leave in the app, in MB.
+const KEPT: f64 = 10.0;
+
+#[test]
+fn a_closed_window_leaves_no_process_and_no_memory_in_the_app() {
+    let screen = tray::with_panel();
+    let app = App::start(&screen, &["--background"]);
+    tray::menu(&screen, "Protecting, no agent connected");
+    settle(app.id());
+    let before = written(app.id());
+    assert_eq!(family(app.id()), [app.id()], "the app draws no page itself");
+    for _ in 0..2 {
+        screen.helper("tray.py", &["press", "Open IronCurtain"]);
+        let shown = screen.window(WINDOW);
+        window::says(&screen, "Nothing is protected yet");
+        let drawn = family(app.id()).split_off(1);
+        assert!(drawn.len() > 1, "the window has a process, and its engine others");
+        screen.activate(&shown);
+        screen.key("alt+F4");
+        ended(&drawn);
+    }
+    settle(app.id());
+    let kept = written(app.id()) - before;
+    assert!(kept <= KEPT, "{kept:.1} MB more than before the window was opened");
+}
+
+#[test]
+fn a_killed_window_takes_no_session_with_it_and_opens_again() {
+    let screen = tray::with_panel();
+    let file = screen.home().join("plan.txt");
+    std::fs::write(&file, "ship on Tuesday").expect("the file");
+    let app = App::start(&screen, &[]);
+    window::says(&screen, "Nothing is protected yet");
+    window::open(&screen, "Home");
+    let mut agent = agent(&screen);
+    window::says(&screen, "1 session connected.");
+    let drawn = family(app.id()).split_off(1);
+    let killed = window_of(app.id());
+    screen.read("kill", &["-KILL", &killed.to_string()]);
+    ended(&drawn);
+    tray::menu(&screen, "Protecting 1 session");
+    let call = begin_reading(&mut agent, &file);
+    screen.activate(&screen.window(DIALOG));
+    screen.key("Escape");
+    assert_eq!(agent.answer(call)["result"]["isError"], true, "its session is asked for as before");
+    screen.helper("tray.py", &["press", "Open IronCurtain"]);
+    window::says(&screen, "1 session connected.");
+    assert_ne!(window_of(app.id()), killed);
+}
+
+#[test]
+fn an_app_that_is_gone_takes_its_window_with_it() {
+    let screen = Screen::start();
+    let app = App::start(&screen, &[]);
+    window::says(&screen, "Nothing is protected");
+    let all = family(app.id());
+    assert!(all.len() > 2, "{all:?}");
+    // Killed, so that nothing of it tells the window.
+    drop(app);
+    ended(&all);
+}
+
+#[test]
+fn nobody_but_the_app_has_a_window_drawn_or_reaches_the_way_between_them() {
+    let screen = Screen::start();
+    let by_hand = |input: Stdio| {
+        let mut command = screen.command(app_program());
+        command.arg("--window").stdin(input).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the app");
+        if let Some(mut input) = child.stdin.take() {
+            // One that reads nothing may have ended already.
+            let _ = input.write_all(b"\"show\"\n");
+        }
+        let output = child.wait_with_output().expect("its end");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for input in [Stdio::null(), Stdio::piped()] {
+        let (code, said) = by_hand(input);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("start `ironcurtain-desktop` without it to open the window"), "{said}");
+    }
+    let app = App::start(&screen, &[]);
+    window::says(&screen, "Nothing is protected");
+    // What a process of the same person could open, it could write commands to: a socket cannot be opened.
+    let drawn = window_of(app.id());
+    let handed: Vec<PathBuf> = sockets(drawn).collect();
+    assert!(!handed.is_empty(), "the way to the app is one");
+    for socket in handed {
+        let opened = std::fs::File::options().read(true).write(true).open(&socket);
+        let refused = opened.expect_err("no socket is opened by its path").raw_os_error();
+        assert_eq!(refused, Some(6), "{}: ENXIO", socket.display());
+    }
+    // The engine was not handed it.
+    for process in family(app.id()).into_iter().filter(|one| *one != app.id()) {
+        let input = std::fs::read_link(format!("/proc/{process}/fd/0")).expect("its input");
+        assert_eq!(input, PathBuf::from("/dev/null"), "{}", name(process));
+    }
+}
+
+/// Waits until each of these processes has ended.
+pub(crate) fn ended(all: &[u32]) {
+    until("the end of the window's processes", || (alive(all) == 0).then_some(()));
+}
+
+/// The number of these processes that run. What nobody has waited for has no command line any more.
+pub(crate) fn alive(all: &[u32]) -> usize {
+    let runs = |pid: &&u32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
+    all.iter().filter(runs).count()
+}
+
+/// The sockets that a process has open.
+fn sockets(pid: u32) -> impl Iterator<Item = PathBuf> {
+    let all = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("what it has open");
+    all.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| {
+        std::fs::read_link(path).is_ok_and(|link| link.to_string_lossy().starts_with("socket:"))
+    })
+}
+
+fn window_of(app: u32) -> u32 {
+    let drawn = family(app).into_iter().find(|one| name(*one).starts_with(OURS));
+    drawn.expect("the window's process")
+}
+
+/// The app, the process of its window, and those of the engine.
+pub(crate) fn family(pid: u32) -> Vec<u32> {
+    let mut all = vec![pid];
+    let mut at = 0;
+    while let Some(parent) = all.get(at) {
+        let of_window = |child: &u32| [OURS, ENGINE].iter().any(|own| name(*child).starts_with(own));
+        let found: Vec<u32> = children(*parent).into_iter().filter(of_window).collect();
+        all.extend(found);
+        at += 1;
+    }
+    all
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().filter_map(Result::ok);
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|all| all.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .collect()
+}
+
+/// The name of a process; empty where there is none.
+pub(crate) fn name(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
+}
+
+/// The memory that a process has to itself, and its share of what it has with others, in MB.
+pub(crate) fn memory(pid: u32) -> f64 {
+    figure_of(pid, "Pss:")
+}
+
+/// The memory that a process has to itself and has written to, in MB. It does not hang on what else runs.
+fn written(pid: u32) -> f64 {
+    figure_of(pid, "Private_Dirty:")
+}
+
+fn figure_of(pid: u32, what: &str) -> f64 {
+    let all = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("its memory");
+    field(&all, what) / 1024.0
+}
