@@ -31,6 +31,10 @@ macro_rules! commands {
                 unknown => Err(CommandError::malformed(format!("`{unknown}` is not a command of the window"))),
             }
         }
+
+        /// Each command with the names of its arguments.
+        #[cfg(test)]
+        const ALL: &[(&str, &[&str])] = &[$((stringify!($command), &[$(stringify!($argument)),*])),*];
     };
 }
 
@@ -128,4 +132,88 @@ impl Arguments {
 
 fn answer(told: &impl Serialize) -> Result<Box<RawValue>, CommandError> {
     to_raw_value(told).map_err(CommandError::refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{Backend, BoxFuture};
+    use crate::consent::DialogConsent;
+    use ironcurtain_daemon::consent::LateError;
+    use ironcurtain_protocol::{Reply, Request};
+    use serde_json::json;
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::sync::{Arc, Mutex};
+    use tokio::sync::watch;
+
+    /// Does whatever it is asked for, and keeps what that was.
+    #[derive(Default)]
+    struct Asked(Mutex<Vec<Request>>);
+
+    impl Backend for Asked {
+        fn request(&self, request: Request) -> BoxFuture<Reply> {
+            self.0.lock().unwrap().push(request);
+            Box::pin(async { Reply::Done })
+        }
+
+        fn ask_again(&self, _: String) -> BoxFuture<Result<bool, LateError>> {
+            Box::pin(async { Err(LateError::Ending) })
+        }
+
+        fn changes(&self) -> watch::Receiver<u64> {
+            watch::channel(0).1
+        }
+
+        fn ended(&self) -> BoxFuture<()> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[test]
+    fn a_command_is_run_as_it_is_written_and_whatever_is_not_known_is_refused_before_anything_is_done() {
+        let asked = Arc::<Asked>::default();
+        let state =
+            AppState::new(asked.clone(), DialogConsent::new("/home/ada".into()).0, "/home/ada".into());
+        let run = |command: &str, arguments: Value| {
+            let done = tauri::async_runtime::block_on(run(&state, command, arguments));
+            done.map(|told| told.get().to_owned()).map_err(CommandError::into_message)
+        };
+        let refused = [
+            (
+                "consent_tell",
+                json!({ "number": 1, "did": "allow" }),
+                "`consent_tell` is not a command of the window",
+            ),
+            (
+                "lock_down",
+                json!({ "on": true, "end_sessions": true, "answer": "allow" }),
+                "`answer` is not an argument",
+            ),
+            ("lock_down", json!({ "on": "yes", "end_sessions": true }), "the argument `on`: invalid type"),
+            ("lock_down", json!({ "on": true }), "the argument `end_sessions`: invalid type: null"),
+            ("lock_down", json!([true, true]), "the arguments of a command have names"),
+        ];
+        for (command, arguments, why) in refused {
+            let told = run(command, arguments).unwrap_err();
+            assert!(told.starts_with(why), "{told}");
+        }
+        assert!(asked.0.lock().unwrap().is_empty());
+        assert_eq!(run("lock_down", json!({ "on": true, "end_sessions": true })), Ok("null".to_owned()));
+        let done = [Request::Lockdown { on: true, end_servers: true }];
+        assert_eq!(*asked.0.lock().unwrap(), done);
+    }
+
+    #[test]
+    fn the_page_calls_these_commands_with_these_arguments_and_no_others() {
+        let page = include_str!("../../../ui/backend.js");
+        let calls = page.split("invoke(\"").skip(1).map(|call| {
+            let (name, rest) = call.split_once('"').unwrap();
+            let arguments = rest.split_once(");").unwrap().0.trim_matches([',', ' ', '{', '}']);
+            let names = arguments.split(',').map(|one| one.split(':').next().unwrap().trim());
+            (name, names.filter(|name| !name.is_empty()).collect::<BTreeSet<_>>())
+        });
+        let called: BTreeMap<_, _> = calls.filter(|(name, _)| !name.starts_with("consent_")).collect();
+        let known = ALL.iter().map(|(name, arguments)| (*name, arguments.iter().copied().collect()));
+        assert_eq!(called, known.collect());
+    }
 }

@@ -110,9 +110,8 @@ const DESKTOP: &str = "\n## The app\n";
 
 const ABOUT_DESKTOP: &str = "
 Measured by `cargo xtask bench --desktop --write`, a release build on a virtual X display without a graphics card. Memory is
-the proportional set size: what the app has to itself, and its share of what others use as well. Once the window was
-closed nothing of the page's processes is left, yet the libraries that drew it stay mapped: most of that are clean pages,
-which the system takes back as soon as it needs them.
+the proportional set size: what the app has to itself, and its share of what others use as well. The window
+and its page are processes of their own, which end as it is closed.
 
 ";
 
