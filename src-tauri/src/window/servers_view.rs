@@ -256,6 +256,7 @@ pub(super) fn reaches(server: &Server, annotations: &Annotations) -> Vec<String>
     let filesystem = &settings.filesystem;
     told.extend(listed("Always writes to", &filesystem.allow_write));
     told.extend(listed("Always reads", &filesystem.allow_read));
+    told.extend(listed("Works with, once you said yes for the agent", &server.works_with));
     told.push(match &settings.network {
         None => "Network: none".to_owned(),
         Some(network) if network.is_closed() => "Network: none".to_owned(),
@@ -277,7 +278,6 @@ fn catalog_row(known: &KnownServer) -> CatalogRow {
         Source::Own { .. } => ("comes with IronCurtain".to_owned(), false),
         Source::Npm { package, version, .. } => (format!("npm package {package} {version}"), true),
         Source::Pypi { package, version, .. } => (format!("PyPI package {package} {version}"), true),
-        Source::Elsewhere { from, .. } => (from.clone(), false),
     };
     CatalogRow {
         id: known.id.clone(),

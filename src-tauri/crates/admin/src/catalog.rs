@@ -182,13 +182,6 @@ pub enum Source {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         with: Vec<String>,
     },
-    /// From its makers.
-    Elsewhere {
-        /// Its program.
-        program: String,
-        /// The page of its makers.
-        from: String,
-    },
 }
 
 /// The entry of a known server, but for the command.

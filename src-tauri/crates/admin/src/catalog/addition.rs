@@ -177,7 +177,7 @@ impl Catalog {
         let is_it = |known: &&KnownServer| match &known.source {
             Source::Npm { package, .. } => what.strip_prefix("npm:") == Some(package),
             Source::Pypi { package, .. } => what.strip_prefix("pypi:") == Some(package),
-            Source::Own { .. } | Source::Elsewhere { .. } => false,
+            Source::Own { .. } => false,
         };
         self.iter().find(is_it)
     }

@@ -45,7 +45,7 @@ impl KnownServer {
             // Beside what npm installs may lie something else of the person's.
             let program = match &self.source {
                 Source::Npm { .. } => format!("{from}/node_modules"),
-                Source::Pypi { .. } | Source::Own { .. } | Source::Elsewhere { .. } => from,
+                Source::Pypi { .. } | Source::Own { .. } => from,
             };
             shown(&mut sandbox, program);
         }
@@ -89,8 +89,8 @@ impl KnownServer {
         let plain =
             |command: &str, args: Vec<String>| Run { command: command.into(), args, env: BTreeMap::new() };
         Ok(match (&self.source, from) {
-            (Source::Own { program } | Source::Elsewhere { program, .. }, None) => plain(program, vec![]),
-            (Source::Own { .. } | Source::Elsewhere { .. }, Some(_)) => {
+            (Source::Own { program }, None) => plain(program, vec![]),
+            (Source::Own { .. }, Some(_)) => {
                 return Err(CatalogError::NoPackage { id: self.id.clone() });
             }
             (Source::Npm { package, version, .. }, None) => {

@@ -309,7 +309,6 @@ fn described(text: &mut Sheet, known: &KnownServer) {
         Source::Own { .. } => "comes with IronCurtain".to_owned(),
         Source::Npm { package, version, .. } => format!("npm package {package} {version}"),
         Source::Pypi { package, version, .. } => format!("PyPI package {package} {version}"),
-        Source::Elsewhere { from, .. } => from.clone(),
     };
     text.line(format_args!("{} ({})", known.id, known.title));
     text.line(format_args!("  {}", known.about));
