@@ -36,7 +36,7 @@ fn add_from(home: &Home, id: &str, catalog: &Catalog) {
     let from = match &known.source {
         Source::Npm { .. } => Some(installed("npm")),
         Source::Pypi { package, .. } => Some(installed(python(package))),
-        Source::Own { .. } | Source::Elsewhere { .. } => None,
+        Source::Own { .. } => None,
     };
     let person = &home.person;
     let settings = known.settings.keys().map(|name| {
