@@ -109,9 +109,9 @@ fn what_is_not_there_is_named() {
     assert!(!done && said.contains("`sqlite` needs `--set folder=...`"), "{said}");
     let (done, said) = home.text(&["add", "sqlite", "--later", "--set", "folder=/srv/db"]);
     assert!(done && said.contains("`ironcurtain servers install sqlite`"), "{said}");
-    let (done, said) = home.text(&["add", "github", "--later"]);
+    let (done, said) = home.text(&["add", "npm:some-mcp", "--later"]);
     assert!(
-        done && said.contains("each call is asked about: `ironcurtain servers annotate github`"),
+        done && said.contains("each call is asked about: `ironcurtain servers annotate some-mcp`"),
         "{said}"
     );
     let (done, said) = home.text(&["add", "time"]);
