@@ -91,16 +91,21 @@ fn a_quarter_of_an_hour_ends_by_the_clock_that_nobody_sets_when_the_wall_clock_w
     machine.verify();
 }
 
-#[test]
-fn a_wall_clock_that_is_set_back_by_a_day_lets_a_quarter_of_an_hour_last_no_longer() {
+/// A trusted process with a wall clock of its own, and a file that a client may open for a quarter of an hour.
+fn granted_by_a_wall_clock() -> (Machine, WallClock, PathBuf, Client) {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
     let clock = WallClock::made_in(&machine.home.person);
     machine.start_by(&clock.by);
     hostile::answers_before_on(&machine);
     let mut client = machine.connect();
-    // For a quarter of an hour.
     asked(&mut machine, &mut client, &secret, "3").ok();
+    (machine, clock, secret, client)
+}
+
+#[test]
+fn a_wall_clock_that_is_set_back_by_a_day_lets_a_quarter_of_an_hour_last_no_longer() {
+    let (mut machine, clock, secret, mut client) = granted_by_a_wall_clock();
     let before = newest_entry(&machine);
     clock.is_set_by(-DAY);
     assert_eq!(client.open(&secret).ok(), "secret");
@@ -119,13 +124,7 @@ fn a_wall_clock_that_is_set_back_by_a_day_lets_a_quarter_of_an_hour_last_no_long
 
 #[test]
 fn a_wall_clock_that_is_set_forward_ends_a_quarter_of_an_hour_at_the_next_call_and_for_good() {
-    let mut machine = Machine::new(hostile::install);
-    let secret = machine.file("docs/secret.txt", "secret");
-    let clock = WallClock::made_in(&machine.home.person);
-    machine.start_by(&clock.by);
-    hostile::answers_before_on(&machine);
-    let mut client = machine.connect();
-    asked(&mut machine, &mut client, &secret, "3").ok();
+    let (mut machine, clock, secret, mut client) = granted_by_a_wall_clock();
     clock.is_set_by(i64::try_from(QUARTER_HOUR / 2).unwrap());
     assert_eq!(client.open(&secret).ok(), "secret");
     clock.is_set_by(DAY);

@@ -18,7 +18,7 @@ mod ticks;
 use super::arming::{Arming, Event};
 use super::away::asleep;
 use super::clock::{Countdown, clock_words};
-use super::reading::Reading;
+use super::reading::ReadExtent;
 use super::view::{ConsentView, allow_words};
 use super::{Command, DialogResult};
 use gtk::ResponseType;
@@ -70,7 +70,7 @@ struct Inner {
     pressed: Cell<Option<Instant>>,
     seen: Cell<bool>,
     /// The part of what a yes opens that was in view.
-    read: Cell<Reading>,
+    read: Cell<ReadExtent>,
     /// Screen readers were told that the time is nearly over.
     warned: Cell<bool>,
     mirrored: Cell<bool>,

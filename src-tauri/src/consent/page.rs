@@ -2,14 +2,14 @@
 //!
 //! - Drawn from the same [`ConsentView`] and judged by the same [`Arming`]: the page tells what happens in it, and decides nothing.
 //! - INVARIANT: what it tells counts in its order. Where something is missing or comes twice, it is a press of something else.
-//! - What was read is judged here, by [`Reading`], from what the page measures; it has no more room than the system says its window has.
+//! - What was read is judged here, by [`ReadExtent`], from what the page measures; it has no more room than the system says its window has.
 //! - INVARIANT: nothing here knows that the window is covered, so Allow is held, for everything but reading one file.
 
 use super::DialogResult;
 use super::arming::{Arming, By, Event};
 use super::clock::{Countdown, clock_words};
 use super::hint;
-use super::reading::{Extent, Reading};
+use super::reading::{Extent, ReadExtent};
 use super::view::{ConsentView, allow_words};
 use ironcurtain_daemon::consent::{Answer, DenialReach, Lifetime};
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ pub(super) struct Page {
     more: usize,
     /// Allow stands where Deny did on the page before.
     mirrored: bool,
-    reading: Reading,
+    reading: ReadExtent,
     /// The last measure of the page: the extent of what has to be read, and the height above the room.
     measure: Option<(Extent, f64)>,
     /// The height of its window, by the system; nothing is read before that is known.
@@ -129,7 +129,7 @@ impl Page {
             pressed: None,
             more: 0,
             mirrored,
-            reading: Reading::default(),
+            reading: ReadExtent::default(),
             measure: None,
             tall: 0.0,
             over: false,

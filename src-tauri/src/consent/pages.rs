@@ -93,10 +93,15 @@ impl Pages {
         self.locked || self.asleep
     }
 
-    /// Takes the page away: what is shown afterwards is a new one, on which nothing stands armed.
     fn hide_while_away(&mut self) {
-        let away = self.is_away();
-        if let Some(page) = self.page.take_if(|_| away) {
+        if self.is_away() {
+            self.take_page_away();
+        }
+    }
+
+    /// Takes the page away: what is shown afterwards is a new one, on which nothing stands armed.
+    fn take_page_away(&mut self) {
+        if let Some(page) = self.page.take() {
             self.mirrored = page.is_mirrored();
         }
     }
@@ -108,9 +113,7 @@ impl Pages {
             let by_wall = wall.duration_since(wall_then).unwrap_or_default();
             if by_wall.max(now.saturating_duration_since(then)) > SLEPT {
                 // Nobody tells of it everywhere. Whatever stood armed was armed before.
-                let asleep = std::mem::replace(&mut self.asleep, true);
-                self.hide_while_away();
-                self.asleep = asleep;
+                self.take_page_away();
             }
         }
         let late = self.page.as_mut().and_then(|page| Some((page.id().to_owned(), page.late(now)?)));

@@ -11,9 +11,9 @@ pub(super) struct Extent {
 
 /// The extent of what was read, once all of it was in view.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Reading(Option<Extent>);
+pub(super) struct ReadExtent(Option<Extent>);
 
-impl Reading {
+impl ReadExtent {
     /// Takes in a measure, with the height that lies above the room. Returns `true` if all of it was in view by now; nothing
     /// where nothing is laid out yet.
     pub(super) fn look(&mut self, extent: Extent, above: f64) -> Option<bool> {
@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn what_was_in_view_counts_until_there_is_more_of_it_or_less_room() {
-        let mut reading = Reading::default();
+        let mut reading = ReadExtent::default();
         let mut look = |height, room, above| reading.look(Extent { height, room }, above);
         assert_eq!(look(500.0, 200.0, 0.0), Some(false));
         assert_eq!(look(500.0, 200.0, 298.0), Some(false));

@@ -178,7 +178,7 @@ impl Grants {
     }
 
     /// Returns `true` if every one of these grants holds at this very moment: the last look before something is let through.
-    /// What is seen to be over is over from then on, whatever a clock says later.
+    /// A grant that is seen to be over is over from then on, whatever a clock says later.
     #[must_use]
     pub fn hold(&self, ids: &[String]) -> bool {
         let holds = self.shared.published.hold(ids);
