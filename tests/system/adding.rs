@@ -1,11 +1,13 @@
 //! `ironcurtain servers add`: one command from a name, a package or a maker's snippet to a server that works.
 
 use crate::annotating::{listing, served, tool};
-use crate::client::Client;
+use crate::client::{BOUND, Client};
 use crate::consent::{Next, paths};
 use crate::place::Place;
-use crate::world::{World, installed, is_root, programs};
-use ironcurtain_daemon::consent::{Lifetime, Reach, Verb};
+use crate::world::{World, eventually, installed, is_root, programs};
+use ironcurtain_daemon::consent::{Answer, DenialReach, Lifetime, Reach, Verb};
+use ironcurtain_daemon::{Gift, GiftOf};
+use ironcurtain_policy::{Access, AccessSet};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -244,4 +246,27 @@ fn a_server_that_does_not_start_without_its_folder_waits_for_the_answer() {
     world.person.will(Next::Allow(Reach::ProjectToChange, Lifetime::Session));
     let mut client = world.connect("notes");
     assert_eq!(client.call("put", json!({})).text, "kept");
+}
+
+#[test]
+fn taking_back_does_not_wait_for_the_answer_that_a_server_waits_for() {
+    let world = noting("");
+    let other = world.file("docs/other.txt", "other");
+    world.person.will(Next::Ignore);
+    let mut client = world.start("notes");
+    let greeting = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
+    let greeted = client.begin("initialize", greeting);
+    eventually("it is asked about its folder", BOUND, || world.person.count() == 1);
+    let agent = world.daemon.known_clients().remove(0).key;
+    let what = GiftOf::Files { path: other, access: AccessSet::only(Access::Read) };
+    let gift = Gift { client: agent, server: "notes".into(), what, lifetime: Lifetime::Hour };
+    world.wait(world.daemon.give(gift)).unwrap();
+    assert_eq!(world.revoke_only_grant(), [""; 0]);
+    assert_eq!(world.questions().waiting.len(), 1, "it is proved while the server waits");
+    world.person.answers_late(Answer::Deny { note: None, reach: DenialReach::Call });
+    assert_eq!(
+        client.answer(greeted)["result"]["protocolVersion"],
+        "2025-06-18",
+        "what came meanwhile is served"
+    );
 }

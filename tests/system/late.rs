@@ -11,12 +11,17 @@ use std::path::Path;
 const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
 const NO: Answer = Answer::Deny { note: None, reach: DenialReach::Call };
 
+/// Waits until calls have come to wait for the answer to another one so many times.
+fn waited(world: &World, times: usize) {
+    let joined = || world.log().matches("it waits for the answer to the same question").count() == times;
+    eventually("calls wait for the answer to another one", BOUND, joined);
+}
+
 /// Three identical calls that wait for the answer to one question.
 fn three(world: &World, client: &mut Client, path: &Path) -> Vec<u64> {
     world.person.will(Next::Ignore);
     let calls = (0..3).map(|_| client.begin_call("read_text_file", json!({ "path": path }))).collect();
-    let joined = || world.log().matches("it waits for the answer to the same question").count() == 2;
-    eventually("two calls wait for the answer to the third", BOUND, joined);
+    waited(world, 2);
     eventually("that is asked about", BOUND, || world.person.count() == 1);
     world.person.asked();
     assert_eq!((world.questions().waiting.len(), world.status().questions), (1, 1));
@@ -50,6 +55,7 @@ fn a_yes_for_once_serves_one_of_identical_calls_and_the_others_are_asked_about_a
     world.person.will(Next::Ignore);
     world.person.answers_late(ONCE);
     eventually("the others are asked about", BOUND, || world.person.count() == 1);
+    waited(&world, 3);
     world.person.answers_late(NO);
     let outcomes: Vec<_> = calls.into_iter().map(|call| client.outcome(call)).collect();
     let (allowed, denied): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(|outcome| !outcome.is_error);

@@ -157,9 +157,12 @@ struct Actor {
 
 impl Actor {
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) {
-        self.options.may_start.cancelled().await;
+        let Some(early) = self.wait_to_start(&mut inbox).await else { return };
         self.start_server().await;
         self.reconcile().await;
+        for command in early {
+            self.handle(command).await;
+        }
         let (mut grants, mut snapshots) = (self.options.grants.clone(), self.options.snapshots.clone());
         loop {
             let check = self.running.as_mut().and_then(Running::check);
@@ -194,6 +197,22 @@ impl Actor {
                 },
             }
         }
+    }
+
+    /// Waits until the server may start. Nothing of it runs meanwhile, so that whatever is taken back is gone. Gives the
+    /// commands that came, or nothing where the session is over.
+    async fn wait_to_start(&mut self, inbox: &mut mpsc::UnboundedReceiver<Command>) -> Option<Vec<Command>> {
+        let (may_start, mut grants) = (self.options.may_start.clone(), self.options.grants.clone());
+        let mut early = Vec::new();
+        while !may_start.is_cancelled() {
+            self.reconcile().await;
+            tokio::select! {
+                () = may_start.cancelled() => {}
+                command = inbox.recv() => early.push(command?),
+                changed = grants.changed() => changed.ok()?,
+            }
+        }
+        Some(early)
     }
 
     async fn handle(&mut self, command: Command) {
