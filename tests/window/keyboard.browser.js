@@ -47,10 +47,11 @@ async function press(key, by = ENTER) {
   return now;
 }
 
-/** Types into a field. */
+/** Types into a field, until what follows from it is drawn: a press is for what is shown. */
 async function type(key, text) {
   await reach(key);
   await browser.keys(...text);
+  await browser.settled();
 }
 
 /** Goes on in a list to choose from, as its own keys do. */
