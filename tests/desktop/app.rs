@@ -277,7 +277,11 @@ pub(crate) struct App(Child);
 
 impl App {
     pub(crate) fn start(screen: &Screen, arguments: &[&str]) -> Self {
-        Self(command(screen, arguments).stdin(Stdio::null()).spawn().expect("the app"))
+        Self::spawn(&mut command(screen, arguments))
+    }
+
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        Self(command.stdin(Stdio::null()).spawn().expect("the app"))
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -297,7 +301,7 @@ impl Drop for App {
 }
 
 /// The app; as root it has to be told that this is meant.
-fn command(screen: &Screen, arguments: &[&str]) -> Command {
+pub(crate) fn command(screen: &Screen, arguments: &[&str]) -> Command {
     let mut command = screen.command(app_program());
     command.args(arguments);
     if screen.read("id", &["-u"]) == "0" {

@@ -24,6 +24,7 @@ mod taking_back;
 mod together;
 mod tray;
 mod upkeep;
+mod webdriver;
 mod window;
 mod window_access;
 mod window_process;

@@ -1,13 +1,16 @@
 //! Taking back in the real app, while an agent calls twenty times a second: every press lands on the row on which it began.
 
-use crate::app::{App, agent, beside};
+use crate::app::{App, agent, begin_reading, beside};
 use crate::screen::{Screen, until};
+use crate::stand::DIALOG;
+use crate::webdriver::Page;
 use crate::{tray, window};
 use ironcurtain_daemon::consent::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
 use ironcurtain_daemon::{DaemonOptions, Home, StandingGrant, start};
 use ironcurtain_protocol::Request;
-use serde_json::json;
+use serde_json::Value;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,21 +28,13 @@ const HELD: &str = "0.9";
 #[test]
 fn every_press_lands_on_its_row_under_twenty_calls_a_second_and_undo_asks_again() {
     let screen = tray::with_panel();
-    let folder = screen.home().join("notes");
-    std::fs::create_dir_all(&folder).expect("the folder");
-    let file = |name: &str| {
-        let path = folder.join(name);
-        std::fs::write(&path, name).expect("the file");
-        path
-    };
-    let rows: Vec<PathBuf> = (0..ROWS).map(|n| file(&format!("a{n}.txt"))).collect();
-    let busy = file("z-busy.txt");
     let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
-    grant_always(&screen, &home, rows.iter().chain([&busy]));
+    let (rows, busy) = (files(&screen, "a", ROWS), files(&screen, "z", 1));
+    grant_always(&screen, &home, rows.iter().chain(&busy));
 
     let _app = App::start(&screen, &[]);
     until("the app", || home.socket.exists().then_some(()));
-    let calls = Calls::begin(&screen, &busy);
+    let calls = Calls::begin(&screen, busy);
     window::open(&screen, "What you granted");
     for (n, row) in rows.iter().enumerate() {
         let button = screen.control(WINDOW, "push button", &format!("Take back {}", row.display()));
@@ -63,7 +58,97 @@ fn every_press_lands_on_its_row_under_twenty_calls_a_second_and_undo_asks_again(
     drop(calls);
 }
 
+#[test]
+fn pressed_by_the_engine_while_rows_change_places_each_takes_back_its_own_and_undo_asks_again() {
+    let mut screen = Screen::start();
+    let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
+    let (rows, twins) = (files(&screen, "a", 8), files(&screen, "z", 3));
+    grant_always(&screen, &home, rows.iter().chain(&twins));
+
+    let (_app, page) = Page::open(&mut screen);
+    let calls = Calls::begin(&screen, twins.clone());
+    let mut other = agent(&screen);
+    page.click("//a[@href='#granted']");
+    page.click("//select[@aria-label='Sorted']/option[@value='used']");
+    let mut seen = order(&page);
+    for (n, row) in rows.iter().enumerate() {
+        until("rows to change places", || (order(&page) != seen).then_some(()));
+        seen = order(&page);
+        let (before, done, earlier) = (granted(&home), calls.done(), page.run(CLOCK));
+        let button = format!("//button[@aria-label='Take back {}']", row.display());
+        if n % 2 == 0 {
+            page.click(&button);
+        } else {
+            page.hold(&button, || {
+                // Used last, it belongs to the top: it may go there once it is let go of.
+                other.read(row).ok();
+                until("calls", || (calls.done() > done + 20).then_some(()));
+            });
+        }
+        until("the grant to go", || (granted(&home).len() < before.len()).then_some(()));
+        let gone: Vec<_> = before.difference(&granted(&home)).cloned().collect();
+        assert_eq!(gone, std::slice::from_ref(row), "press {n}");
+        page.says(&of(row), "Taken back, proved ");
+        let now = page.run(CLOCK);
+        let proved = [earlier, now].map(|at| format!("Taken back, proved {}", at.as_str().expect("a time")));
+        assert!(proved.iter().any(|proved| page.text(&of(row)).contains(proved)), "{proved:?}");
+    }
+
+    let first = &rows[0];
+    let call = begin_reading(&mut other, first);
+    let list = ["questions", "--json"];
+    until("the question", || {
+        let listed = screen.read(beside("ironcurtain").to_str().expect("a plain path"), &list);
+        let listed: Value = serde_json::from_str(&listed).ok()?;
+        listed["questions"]["waiting"][0]["lines"].to_string().contains("a0.txt").then_some(())
+    });
+    assert!(!granted(&home).contains(first), "it asks first");
+    screen.activate(&screen.window(DIALOG));
+    screen.key("Escape");
+    other.outcome(call).refused("DENIED: the user denied this call.");
+    assert_eq!(other.read(&twins[0]).ok(), "z0.txt", "its twin stays granted");
+
+    let undo = format!("//button[@aria-label='Undo: grant {} again']", first.display());
+    for answer in ["Leave it", "Grant it again"] {
+        page.click(&undo);
+        page.says(&of(first), &format!("{} again, until you take it back.", first.display()));
+        assert!(!granted(&home).contains(first), "it asks first");
+        page.click(&format!("//button[normalize-space()='{answer}']"));
+    }
+    until("the grant to be back", || granted(&home).contains(first).then_some(()));
+    assert_eq!(other.read(first).ok(), "a0.txt");
+    drop(calls);
+}
+
+/// A time of now, as the page writes it.
+const CLOCK: &str =
+    "return new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' }).format(Date.now())";
+
+/// The row of a file.
+fn of(file: &Path) -> String {
+    format!("//*[@role='listitem'][.//*[@title='{}']]", file.display())
+}
+
+/// The files that are listed, from the top.
+fn order(page: &Page) -> Value {
+    page.run("return [...document.querySelectorAll('#page-granted .path')].map((path) => path.title)")
+}
+
 const WINDOW: &str = "^IronCurtain$";
+
+/// So many files of that letter, each with its own name in it.
+fn files(screen: &Screen, letter: &str, number: usize) -> Vec<PathBuf> {
+    let folder = screen.home().join("notes");
+    std::fs::create_dir_all(&folder).expect("the folder");
+    let names = (0..number).map(|n| format!("{letter}{n}.txt"));
+    names
+        .map(|name| {
+            let path = folder.join(&name);
+            std::fs::write(&path, name).expect("the file");
+            path
+        })
+        .collect()
+}
 
 /// The files that are granted, as the database has them.
 fn granted(home: &Home) -> BTreeSet<PathBuf> {
@@ -71,7 +156,7 @@ fn granted(home: &Home) -> BTreeSet<PathBuf> {
     grants.iter().map(|grant| PathBuf::from(grant.what.to_string())).collect()
 }
 
-/// An agent that reads a file again and again until it is dropped.
+/// An agent that reads these files, one after the other, again and again until it is dropped.
 struct Calls {
     over: Arc<AtomicBool>,
     done: Arc<AtomicUsize>,
@@ -79,15 +164,14 @@ struct Calls {
 }
 
 impl Calls {
-    fn begin(screen: &Screen, file: &Path) -> Self {
+    fn begin(screen: &Screen, files: Vec<PathBuf>) -> Self {
         let mut agent = agent(screen);
         let (over, done) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
-        let (stop, count, file) = (over.clone(), done.clone(), file.to_path_buf());
+        let (stop, count) = (over.clone(), done.clone());
         let thread = std::thread::spawn(move || {
             let mut next = Instant::now();
-            while !stop.load(Ordering::Relaxed) {
-                let call = agent.begin_call("read_text_file", json!({ "path": file }));
-                assert_eq!(agent.answer(call)["result"]["content"][0]["text"], "z-busy.txt");
+            for file in files.iter().cycle().take_while(|_| !stop.load(Ordering::Relaxed)) {
+                assert_eq!(Some(agent.read(file).ok()), file.file_name().and_then(OsStr::to_str));
                 count.fetch_add(1, Ordering::Relaxed);
                 next = (next + PACE).max(Instant::now());
                 std::thread::sleep(next.saturating_duration_since(Instant::now()));
@@ -140,9 +224,7 @@ fn grant_always<'a>(screen: &Screen, home: &Home, files: impl Iterator<Item = &'
     let daemon = runtime.block_on(start(options, Arc::new(Generous))).expect("the trusted process");
     let mut agent = agent(screen);
     for file in files {
-        let call = agent.begin_call("read_text_file", json!({ "path": file }));
-        let read = agent.answer(call);
-        assert!(!read["result"]["isError"].as_bool().unwrap_or_default(), "{read}");
+        agent.read(file).ok();
     }
     drop(agent);
     runtime.block_on(async {

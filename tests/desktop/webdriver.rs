@@ -1,0 +1,114 @@
+//! The page of the real app, driven over WebDriver.
+//!
+//! - The app is a build for tests: its window listens where `WEBKIT_INSPECTOR_SERVER` says, and `WebKitWebDriver` connects there.
+//! - What is looked for is named by XPath, and waited for; a press is made once.
+
+use crate::app::{App, command};
+use crate::screen::{BOUND, Screen, until};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+/// The key of an element's id in answers (W3C WebDriver, "Elements").
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+/// The page that a driver is joined to.
+pub(crate) struct Page {
+    driver: u16,
+    session: String,
+}
+
+impl Page {
+    /// Starts the app, with its window open, and the driver of its page.
+    pub(crate) fn open(screen: &mut Screen) -> (App, Self) {
+        let (driver, page) = (free_port(), free_port());
+        let address = format!("{}:{page}", Ipv4Addr::LOCALHOST);
+        let mut app = command(screen, &[]);
+        app.env("TAURI_WEBVIEW_AUTOMATION", "true").env("WEBKIT_INSPECTOR_SERVER", &address);
+        let app = App::spawn(&mut app);
+        screen.spawn("WebKitWebDriver", &[&format!("--port={driver}"), &format!("--target={address}")]);
+        screen.window("^IronCurtain$");
+        until("the driver", || TcpStream::connect((Ipv4Addr::LOCALHOST, driver)).ok());
+        let mut this = Self { driver, session: String::new() };
+        let begun = this.call("POST", "/session", &json!({ "capabilities": {} }));
+        let begun = begun.unwrap_or_else(|error| panic!("the window cannot be driven: {error}"));
+        this.session = format!("/session/{}", begun["sessionId"].as_str().expect("a session"));
+        (app, this)
+    }
+
+    /// Presses an element in its middle, as the driver's own click does.
+    pub(crate) fn click(&self, path: &str) {
+        let element = self.element(path);
+        self.ask("POST", &format!("/element/{element}/click"), &json!({}));
+    }
+
+    /// Puts the pointer on an element and presses; lets go after `between`.
+    pub(crate) fn hold(&self, path: &str, between: impl FnOnce()) {
+        let origin = json!({ ELEMENT: self.element(path) });
+        let to = json!({ "type": "pointerMove", "duration": 0, "origin": origin, "x": 0, "y": 0 });
+        self.point(&json!([to, { "type": "pointerDown", "button": 0 }]));
+        between();
+        self.point(&json!([{ "type": "pointerUp", "button": 0 }]));
+    }
+
+    /// The text of an element, as it is seen.
+    pub(crate) fn text(&self, path: &str) -> String {
+        until(&format!("the text of `{path}`"), || {
+            // One that is drawn anew meanwhile is looked for again.
+            let text = format!("{}/element/{}/text", self.session, self.element(path));
+            self.call("GET", &text, &Value::Null).ok()?.as_str().map(str::to_owned)
+        })
+    }
+
+    /// Waits until an element says that.
+    pub(crate) fn says(&self, path: &str, words: &str) {
+        until(&format!("`{path}` to say `{words}`"), || self.text(path).contains(words).then_some(()));
+    }
+
+    /// The value that a script returns.
+    pub(crate) fn run(&self, script: &str) -> Value {
+        self.ask("POST", "/execute/sync", &json!({ "script": script, "args": [] }))
+    }
+
+    fn point(&self, actions: &Value) {
+        let mouse = json!({ "type": "pointer", "id": "mouse", "actions": actions });
+        self.ask("POST", "/actions", &json!({ "actions": [mouse] }));
+    }
+
+    /// The id of the element, once it is there.
+    fn element(&self, path: &str) -> String {
+        let wanted = json!({ "using": "xpath", "value": path });
+        until(&format!("`{path}`"), || {
+            let found = self.call("POST", &format!("{}/element", self.session), &wanted).ok()?;
+            found[ELEMENT].as_str().map(str::to_owned)
+        })
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+        let answer = self.call(method, &format!("{}{path}", self.session), body);
+        answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    /// The value of an answer, or the error that it is.
+    fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let mut driver = TcpStream::connect((Ipv4Addr::LOCALHOST, self.driver)).expect("the driver");
+        driver.set_read_timeout(Some(BOUND)).expect("a bound");
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n",
+            body.len()
+        );
+        driver.write_all((head + &body).as_bytes()).expect("a driver that listens");
+        let mut answer = String::new();
+        driver.read_to_string(&mut answer).expect("its answer");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("an answer with a body");
+        let value = serde_json::from_str::<Value>(body).expect("JSON")["value"].take();
+        if head.starts_with("HTTP/1.1 200 ") { Ok(value) } else { Err(value.to_string()) }
+    }
+}
+
+fn free_port() -> u16 {
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    free.local_addr().expect("its number").port()
+}
