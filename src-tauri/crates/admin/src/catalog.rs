@@ -1,7 +1,7 @@
 //! Known servers: what each is, where it comes from, an entry of `mcp-servers.json` that lets it do its work and no
 //! more, and what its tools mean. Shipped inside of the program.
 //!
-//! - Plain data and pure functions: nothing is looked up or installed here, and only `add` and `unpack` write.
+//! - Plain data and pure functions: nothing is looked up or installed here, and only `add` and [`Bundle::open`] write.
 //! - A key that is not known refuses the whole catalog, so no template means less than it says.
 //! - What is filled in for a person is what is tested against the real servers.
 
@@ -12,7 +12,10 @@ mod fill;
 
 pub use add::{AddError, AddRequest, AddedServer, add, add_server, candidates};
 pub use addition::{Addition, AdditionError};
-pub use bundle::{BundleError, UnpackError, unpack};
+pub use bundle::{
+    BUNDLE_ENDINGS, Bundle, BundleAnswers, BundleAuthor, BundleError, BundleManifest, BundleSetting,
+    SettingKind, UnpackError, secret_name,
+};
 pub use fill::EntryValues;
 
 use ironcurtain_daemon::config::SandboxSettings;

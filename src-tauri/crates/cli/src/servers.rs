@@ -7,7 +7,6 @@ mod install;
 mod known;
 mod limits;
 mod show;
-mod unpacked;
 
 use crate::screen::Screen;
 use anyhow::Context;

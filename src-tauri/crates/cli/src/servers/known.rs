@@ -3,7 +3,6 @@
 //! - A server is started in its sandbox before it is added, and what it has and wanted is shown.
 //! - Without a terminal nothing is added but with `--yes`, which gives nothing beyond what is shown, or `--later`.
 
-use super::unpacked::Unpacked;
 use super::{programs, show};
 use crate::screen::Screen;
 use crate::sheet::Sheet;
@@ -11,15 +10,15 @@ use anyhow::Context;
 use clap::Args;
 use ironcurtain_admin::annotate::{AnnotationsFile, Draft};
 use ironcurtain_admin::catalog::{
-    AddedServer, Addition, Catalog, KnownServer, Source, add_server, candidates,
+    AddedServer, Addition, Bundle, BundleAnswers, Catalog, KnownServer, Source, add_server, candidates,
 };
 use ironcurtain_admin::inspect::{Inspection, Look, inspect_among};
 use ironcurtain_admin::install::{Installer, install_among, is_packaged, sweep};
 use ironcurtain_daemon::Home;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -70,12 +69,14 @@ pub fn catalog(screen: Screen) -> anyhow::Result<ExitCode> {
 
 /// Adds a server to the configuration.
 pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Result<ExitCode> {
-    let unpacked = Unpacked::of(home, &options.what)?;
-    let mut adding = chosen(home, options, unpacked.as_ref())?;
+    let file = Path::new(&options.what);
+    let bundle = Bundle::is_named_so(file).then(|| Bundle::open(home, file)).transpose()?;
+    let mut adding = chosen(home, options, bundle.as_ref())?;
     let may_ask = screen.has_terminal() && !screen.is_for_programs();
     if options.later {
         let done = written(home, &adding, options, None, screen)?;
-        return Ok(Unpacked::kept(unpacked, done));
+        bundle.into_iter().for_each(Bundle::keep);
+        return Ok(done);
     }
     if !options.yes && !may_ask {
         anyhow::bail!(
@@ -103,7 +104,8 @@ pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Res
     match accepted {
         Ok(Some(draft)) => {
             let done = written(home, &adding, options, Some(draft), screen)?;
-            Ok(Unpacked::kept(unpacked, done))
+            bundle.into_iter().for_each(Bundle::keep);
+            Ok(done)
         }
         other => {
             // Nobody's entry names what was installed for it.
@@ -118,12 +120,15 @@ pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Res
 }
 
 /// The server that is meant.
-fn chosen(home: &Home, options: &AddOptions, unpacked: Option<&Unpacked>) -> anyhow::Result<Addition> {
+fn chosen(home: &Home, options: &AddOptions, bundle: Option<&Bundle>) -> anyhow::Result<Addition> {
     let name = options.name.as_deref();
     let what = options.what.as_str();
-    let settings: BTreeMap<_, _> = options.settings.iter().cloned().collect();
-    if let Some(Unpacked(folder)) = unpacked {
-        return Ok(Addition::bundle(home, folder, name, &settings)?);
+    if let Some(bundle) = bundle {
+        let mut answers = BundleAnswers::default();
+        for (key, value) in options.settings.iter().cloned() {
+            answers.values.entry(key).or_default().push(value);
+        }
+        return Ok(bundle.addition(home, name, &answers)?);
     }
     if what == "-" || what.contains('/') && !what.contains(':') || what.ends_with(".json") {
         let mut text = String::new();
@@ -141,6 +146,7 @@ fn chosen(home: &Home, options: &AddOptions, unpacked: Option<&Unpacked>) -> any
     let from =
         from.map(|dir| dir.canonicalize().with_context(|| format!("`{}` cannot be used", dir.display())));
     let from = from.transpose()?;
+    let settings = options.settings.iter().cloned().collect();
     Ok(Addition::named(home, what, name, from.as_deref(), &settings)?)
 }
 

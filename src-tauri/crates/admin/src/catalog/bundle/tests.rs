@@ -1,5 +1,6 @@
 //! Bundles as makers write them, and as nobody should.
 
+use super::unpacked::unpack;
 use super::*;
 use std::io::Write;
 use zip::ZipWriter;
@@ -31,15 +32,22 @@ fn place() -> Scene {
 }
 
 impl Scene {
-    fn read(&self, manifest: &str, settings: &[(&str, &str)]) -> Result<Addition, String> {
-        let folder = self.dir.path().join("bundle");
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join(MANIFEST), manifest).unwrap();
-        let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        Addition::bundle(&self.home, &folder, None, &settings).map_err(|problem| problem.to_string())
+    fn open(&self, manifest: &str) -> Result<Bundle, String> {
+        let packed = self.packed(&[("manifest.json", manifest), ("server/index.js", "")]);
+        Bundle::open(&self.home, &packed).map_err(|problem| problem.to_string())
     }
 
-    fn packed(&self, files: &[(&str, &str)]) -> std::path::PathBuf {
+    fn read(&self, manifest: &str, settings: &[(&str, &str)]) -> Result<Addition, String> {
+        let bundle = self.open(manifest)?;
+        bundle.addition(&self.home, None, &answers(settings, &[])).map_err(|problem| problem.to_string())
+    }
+
+    /// The folders of bundles that there are.
+    fn left(&self) -> usize {
+        std::fs::read_dir(self.home.data.join("bundles")).map_or(0, Iterator::count)
+    }
+
+    fn packed(&self, files: &[(&str, &str)]) -> PathBuf {
         let path = self.dir.path().join("some.mcpb");
         let mut writer = ZipWriter::new(std::fs::File::create(&path).unwrap());
         for (name, text) in files {
@@ -51,13 +59,24 @@ impl Scene {
     }
 }
 
+fn answers(settings: &[(&str, &str)], without: &[&str]) -> BundleAnswers {
+    let mut answers = BundleAnswers::default();
+    for (key, value) in settings {
+        answers.values.entry((*key).to_owned()).or_default().push((*value).to_owned());
+    }
+    answers.without.extend(without.iter().map(|key| (*key).to_owned()));
+    answers
+}
+
 #[test]
 fn a_bundle_becomes_a_server_to_which_the_folder_that_the_person_named_is_proposed() {
     let place = place();
     let notes = place.dir.path().join("my notes");
     std::fs::create_dir(&notes).unwrap();
-    let added = place.read(NOTES, &[("folder", notes.to_str().unwrap())]).unwrap();
-    let (folder, data) = (place.dir.path().join("bundle"), place.home.server_data("notes"));
+    let bundle = place.open(NOTES).unwrap();
+    let given = answers(&[("folder", notes.to_str().unwrap())], &[]);
+    let added = bundle.addition(&place.home, None, &given).unwrap();
+    let (folder, data) = (bundle.folder().to_path_buf(), place.home.server_data("notes"));
     let expected = json!({
         "command": "node",
         "args": [folder.join("server/index.js"), notes, "--level=info"],
@@ -67,6 +86,77 @@ fn a_bundle_becomes_a_server_to_which_the_folder_that_the_person_named_is_propos
         "worksWith": [notes],
     });
     assert_eq!((added.name.as_str(), &added.entry), ("notes", &expected));
+    assert!(folder.join("server/index.js").is_file());
+    drop(bundle);
+    assert_eq!(place.left(), 0, "nothing of it stays that is not added");
+    place.open(NOTES).unwrap().keep();
+    assert_eq!(place.left(), 1);
+}
+
+#[test]
+fn each_value_is_of_its_kind_and_several_are_for_what_takes_them() {
+    let place = place();
+    let text = r#"{ "name": "x", "server": { "mcp_config": { "command": "c", "args": ["${user_config.in}", "-p=${user_config.port}", "${user_config.all}"] } },
+        "user_config": { "in": { "type": "directory", "multiple": true }, "port": { "type": "number", "min": 1, "max": 9, "default": 7 },
+        "all": { "type": "boolean", "default": false } } }"#;
+    let args =
+        |settings: &[(&str, &str)]| place.read(text, settings).map(|added| added.entry["args"].clone());
+    assert_eq!(args(&[]), Ok(json!(["-p=7", "false"])));
+    let mut cleared = answers(&[], &[]);
+    cleared.values.insert("all".to_owned(), Vec::new());
+    let bundle = place.open(text).unwrap();
+    let added = bundle.addition(&place.home, None, &cleared).unwrap();
+    assert_eq!(added.entry["args"], json!(["-p=7"]), "what was cleared is left out");
+    let two = [("in", "/"), ("in", "/tmp"), ("port", "9"), ("all", "true")];
+    assert_eq!(args(&two), Ok(json!(["/", "/tmp", "-p=9", "true"])));
+    assert_eq!(place.read(text, &two).unwrap().entry["worksWith"], json!(["/", "/tmp"]));
+    for (settings, wanted) in [
+        (&[("port", "10")][..], "`10` is not a number from 1 to 9, as `port` has to be"),
+        (&[("port", "much")], "`much` is not a number"),
+        (&[("all", "yes")], "`yes` is not `true` or `false`, as `all` has to be"),
+        (&[("all", "true"), ("all", "false")], "`all` takes one value, and was given 2"),
+    ] {
+        let refused = args(settings).unwrap_err();
+        assert!(refused.starts_with(wanted), "{refused}");
+    }
+}
+
+#[test]
+fn a_secret_that_may_be_left_out_is_and_no_other_server_s_is_taken() {
+    let place = place();
+    let text = r#"{ "name": "notes", "server": { "mcp_config": { "command": "c", "env": { "KEY": "${user_config.key}", "A": "PLAIN" } } },
+        "user_config": { "key": { "type": "string", "sensitive": true } } }"#;
+    let bundle = place.open(text).unwrap();
+    let env = |name: Option<&str>, without: &[&str]| {
+        let added = bundle.addition(&place.home, name, &answers(&[], without));
+        added.map(|added| added.entry["env"]["KEY"].clone()).map_err(|problem| problem.to_string())
+    };
+    assert_eq!(env(None, &[]), Ok(json!("keyring:notes-key")));
+    assert_eq!(env(None, &["key"]), Ok(Value::Null));
+    let needed = text.replace("true }", "true, \"required\": true }");
+    let needed = place.open(&needed).unwrap();
+    let added = needed.addition(&place.home, None, &answers(&[], &["key"])).unwrap();
+    assert_eq!(added.entry["env"]["KEY"], "keyring:notes-key", "what is needed is not left out");
+
+    std::fs::create_dir_all(&place.home.config).unwrap();
+    let servers = r#"{ "other": { "command": "c", "env": { "K": "keyring:notes-key" } } }"#;
+    std::fs::write(place.home.config.join("mcp-servers.json"), servers).unwrap();
+    let taken = "`other` has the secret `notes-key` already; give this one another name";
+    assert_eq!(env(None, &[]), Err(taken.to_owned()));
+    assert_eq!(env(Some("mine"), &[]), Ok(json!("keyring:mine-key")));
+    for named in [
+        text.replace("PLAIN", "keyring:github-token"),
+        text.replace("PLAIN", "${user_config.half}:github-token")
+            .replace("\"key\":", "\"half\": { \"type\": \"string\", \"default\": \"keyring\" }, \"key\":"),
+        text.replace(
+            "\"key\":",
+            "\"x\": { \"type\": \"string\", \"default\": \"keyring:github-token\" }, \"key\":",
+        ),
+    ] {
+        let refused = place.read(&named, &[]).unwrap_err();
+        let wanted = "the bundle's maker names `keyring:github-token`, a secret that is not this bundle's";
+        assert!(refused.starts_with(wanted), "{refused}");
+    }
 }
 
 #[test]
@@ -79,13 +169,39 @@ fn a_folder_that_it_proposes_is_said_and_not_taken() {
         (&[("folder", "/nowhere/at/all")], "that is there"),
         (&[("folder", "/"), ("key", "s3cret")], "keep it with `ironcurtain secrets set notes-key`"),
         (&[("other", "x")], "has no setting `other`"),
+        (&[("folder", "/"), ("folder", "/tmp")], "`folder` takes one value"),
     ] {
         let refused = place.read(NOTES, settings).unwrap_err();
         assert!(refused.contains(wanted) && !refused.contains("s3cret"), "{refused}");
     }
     let unknown = NOTES.replace("${__dirname}", "${SHELL}");
     assert!(place.read(&unknown, &[("folder", "/")]).unwrap_err().contains("has `${SHELL}`"));
-    assert!(place.read("{}", &[]).unwrap_err().contains("is not understood"));
+    assert_eq!(place.left(), 0, "nothing of it stays");
+}
+
+#[test]
+fn what_does_not_say_what_it_is_leaves_nothing() {
+    let place = place();
+    assert!(place.open(NOTES).is_ok());
+    let long = NOTES.replace("\"d\"", &format!("\"{}\"", "d".repeat(1 << 20)));
+    let many: Vec<String> = (0..101).map(|n| format!(r#""k{n}": {{ "type": "string" }}"#)).collect();
+    let many = format!(
+        r#"{{ "name": "x", "server": {{ "mcp_config": {{ "command": "c" }} }}, "user_config": {{ {} }} }}"#,
+        many.join(", ")
+    );
+    for (manifest, wanted) in [
+        ("{}", "the bundle's `manifest.json` is not understood: missing field `name`"),
+        ("no", "the bundle's `manifest.json` is not understood"),
+        (long.as_str(), "the bundle's `manifest.json` is longer than 1024 KB, or has more than 100 settings"),
+        (many.as_str(), "the bundle's `manifest.json` is longer than 1024 KB, or has more than 100 settings"),
+    ] {
+        let refused = place.open(manifest).unwrap_err();
+        assert!(refused.starts_with(wanted), "{refused}");
+    }
+    let packed = place.packed(&[("server/index.js", "")]);
+    let refused = Bundle::open(&place.home, &packed).unwrap_err().to_string();
+    assert!(refused.starts_with("the bundle has no `manifest.json`"), "{refused}");
+    assert_eq!(place.left(), 0);
 }
 
 #[test]
@@ -93,8 +209,9 @@ fn what_this_system_is_told_goes_before() {
     let place = place();
     let text = r#"{ "name": "x", "server": { "mcp_config": { "command": "x.exe", "args": ["a"],
         "platform_overrides": { "linux": { "command": "${__dirname}/x" }, "win32": { "command": "y" } } } } }"#;
-    let added = place.read(text, &[]).unwrap();
-    assert_eq!(added.entry["command"], json!(place.dir.path().join("bundle/x")));
+    let bundle = place.open(text).unwrap();
+    let added = bundle.addition(&place.home, None, &BundleAnswers::default()).unwrap();
+    assert_eq!(added.entry["command"], json!(bundle.folder().join("x")));
     assert_eq!(added.entry["args"], json!(["a"]));
 }
 
@@ -117,5 +234,13 @@ fn nothing_of_a_bundle_is_written_outside_of_its_folder() {
     assert!(refused.starts_with("`server` in the bundle would lie outside of it, or is a link"), "{refused}");
     assert!(!folder.exists());
     std::fs::write(place.dir.path().join("no.mcpb"), "no").unwrap();
-    assert!(unpack(&place.dir.path().join("no.mcpb"), &folder).is_err());
+    let refused = unpack(&place.dir.path().join("no.mcpb"), &folder).unwrap_err().to_string();
+    assert!(refused.contains("is no bundle that can be read"), "{refused}");
+    let (large, too_large) = (place.dir.path().join("large.mcpb"), "the bundle is larger than 256 MB packed");
+    std::fs::File::create(&large).unwrap().set_len((256 << 20) + 1).unwrap();
+    assert!(unpack(&large, &folder).unwrap_err().to_string().starts_with(too_large));
+    let names: Vec<String> = (0..=50_000).map(|n| n.to_string()).collect();
+    let many: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
+    assert!(unpack(&place.packed(&many), &folder).unwrap_err().to_string().starts_with(too_large));
+    assert!(!folder.exists());
 }

@@ -3,6 +3,7 @@
 //! - INVARIANT: nothing is written outside of the folder, and no link is made.
 //! - Nothing of it runs.
 
+use ironcurtain_paths::bounded_read;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -12,6 +13,9 @@ use zip::result::ZipError;
 
 /// The most that a bundle may become, in bytes.
 const MOST_BYTES: u64 = 1 << 30;
+
+/// The most that it may have packed, in bytes: the list of its files is held in memory.
+const MOST_PACKED: u64 = 256 << 20;
 
 /// The most files.
 const MOST_FILES: usize = 50_000;
@@ -31,7 +35,11 @@ pub enum UnpackError {
     #[error("`{0}` in the bundle would lie outside of it, or is a link; nothing was added")]
     Outside(String),
     /// It is too large.
-    #[error("the bundle is larger than {n} MB, or has more than {MOST_FILES} files", n = MOST_BYTES >> 20)]
+    #[error(
+        "the bundle is larger than {} MB packed or {} MB unpacked, or has more than {MOST_FILES} files; nothing was added",
+        MOST_PACKED >> 20,
+        MOST_BYTES >> 20
+    )]
     TooLarge,
     /// The folder cannot be written.
     #[error("`{path}` cannot be written: {source}")]
@@ -47,9 +55,12 @@ pub enum UnpackError {
 ///
 /// # Errors
 /// [`UnpackError`]; then the folder is gone.
-pub fn unpack(bundle: &Path, folder: &Path) -> Result<(), UnpackError> {
+pub(super) fn unpack(bundle: &Path, folder: &Path) -> Result<(), UnpackError> {
     let read = |source| UnpackError::Read { file: bundle.to_path_buf(), source };
-    let file = File::open(bundle).map_err(|problem| read(problem.into()))?;
+    let file = bounded_read::open(bundle).map_err(|problem| read(problem.into()))?;
+    if file.metadata().map_err(|problem| read(problem.into()))?.len() > MOST_PACKED {
+        return Err(UnpackError::TooLarge);
+    }
     let mut archive = ZipArchive::new(file).map_err(read)?;
     remove(folder)?;
     let done = all(&mut archive, folder, &read);

@@ -1,0 +1,83 @@
+//! The entry of a bundle's server: its command with the words filled in that stand as `${...}`.
+
+use super::error::BundleError;
+use super::manifest::StartOf;
+use ironcurtain_daemon::secrets::named;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The things that stand for `${...}` in a bundle's command.
+pub(super) struct Fill<'a> {
+    pub(super) folder: &'a Path,
+    pub(super) home: &'a Path,
+    pub(super) values: BTreeMap<String, Vec<String>>,
+}
+
+impl Fill<'_> {
+    pub(super) fn entry(&self, start: StartOf) -> Result<Map<String, Value>, BundleError> {
+        let StartOf { command, args, mut env, mut platform_overrides } = start;
+        let here = platform_overrides.remove("linux").unwrap_or_default();
+        env.extend(here.env);
+        let mut filled_args = Vec::new();
+        for text in here.args.unwrap_or(args) {
+            filled_args.extend(self.argument(&text)?);
+        }
+        let mut filled = Map::new();
+        for (key, template) in env {
+            let Some(text) = self.filled(&template)? else { continue };
+            // A value of its own is the person's, or the name of their secret for it.
+            if self.setting(&template).is_none() {
+                not_a_secret(&text)?;
+            }
+            filled.insert(key, json!(text));
+        }
+        let command = self.filled(&here.command.unwrap_or(command))?.unwrap_or_default();
+        let fields =
+            [("command", json!(command)), ("args", json!(filled_args)), ("env", Value::Object(filled))];
+        Ok(fields.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())
+    }
+
+    /// The arguments that one becomes: each value of a setting that it is, and none where that was left out.
+    fn argument(&self, text: &str) -> Result<Vec<String>, BundleError> {
+        match self.setting(text) {
+            Some(values) => Ok(values.clone()),
+            None => Ok(self.filled(text)?.into_iter().collect()),
+        }
+    }
+
+    /// The values of the setting that a text is, and nothing beside it.
+    fn setting(&self, text: &str) -> Option<&Vec<String>> {
+        let key = text.strip_prefix("${user_config.")?.strip_suffix('}')?;
+        self.values.get(key)
+    }
+
+    /// A text with everything filled in; none where it has a setting in it that was left out.
+    fn filled(&self, text: &str) -> Result<Option<String>, BundleError> {
+        let (mut done, mut rest) = (String::new(), text);
+        while let Some((before, after)) = rest.split_once("${") {
+            let (word, after) =
+                after.split_once('}').ok_or_else(|| BundleError::Placeholder(text.to_owned()))?;
+            done.push_str(before);
+            match (word, word.strip_prefix("user_config.")) {
+                ("__dirname", _) => done.push_str(&self.folder.display().to_string()),
+                ("HOME", _) => done.push_str(&self.home.display().to_string()),
+                ("/" | "pathSeparator", _) => done.push('/'),
+                (_, Some(key)) => match self.values.get(key).map(Vec::as_slice) {
+                    None | Some([]) => return Ok(None),
+                    Some([value]) => done.push_str(value),
+                    Some(several) => return Err(BundleError::Several(key.to_owned(), several.len())),
+                },
+                _ => return Err(BundleError::Placeholder(format!("${{{word}}}"))),
+            }
+            rest = after;
+        }
+        done.push_str(rest);
+        Ok(Some(done))
+    }
+}
+
+/// Refuses the maker's name of a secret of the person's.
+pub(super) fn not_a_secret(text: &str) -> Result<(), BundleError> {
+    if named(text) == Ok(None) { Ok(()) } else { Err(BundleError::NotItsSecret(text.to_owned())) }
+}

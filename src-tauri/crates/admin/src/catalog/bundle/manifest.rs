@@ -1,0 +1,249 @@
+//! A bundle's description of itself: its maker's words, how it is started, and the settings that the person is to fill in.
+//!
+//! - It has more keys than we need.
+//! - What it proposes for a file or folder is shown, and never taken.
+
+use super::error::BundleError;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// The file of a bundle that describes it.
+pub(super) const FILE: &str = "manifest.json";
+
+/// The longest description, in bytes.
+const LONGEST: u64 = 1024 * 1024;
+
+/// The most settings.
+const MOST_SETTINGS: usize = 100;
+
+/// A bundle's description of itself.
+#[derive(Debug, Clone, Deserialize)]
+pub struct BundleManifest {
+    /// The name that its server has by itself.
+    pub name: String,
+    /// Its name for people.
+    #[serde(default)]
+    pub display_name: String,
+    /// Its purpose, in its maker's words.
+    #[serde(default)]
+    pub description: String,
+    /// Its maker, in their own words.
+    #[serde(default)]
+    pub author: BundleAuthor,
+    pub(super) server: ServerOf,
+    /// The settings, by their keys.
+    #[serde(default)]
+    pub user_config: BTreeMap<String, BundleSetting>,
+}
+
+/// The maker of a bundle.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct BundleAuthor {
+    /// Their name.
+    #[serde(default)]
+    pub name: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct ServerOf {
+    pub(super) mcp_config: StartOf,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct StartOf {
+    pub(super) command: String,
+    #[serde(default)]
+    pub(super) args: Vec<String>,
+    #[serde(default)]
+    pub(super) env: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) platform_overrides: BTreeMap<String, OverrideOf>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct OverrideOf {
+    pub(super) command: Option<String>,
+    pub(super) args: Option<Vec<String>>,
+    #[serde(default)]
+    pub(super) env: BTreeMap<String, String>,
+}
+
+/// Something that the person is to say.
+#[derive(Debug, Clone, Deserialize)]
+pub struct BundleSetting {
+    #[serde(rename = "type")]
+    kind: String,
+    /// Its meaning, in a few words of its maker.
+    #[serde(default)]
+    pub title: String,
+    /// Its meaning, in more of them.
+    #[serde(default)]
+    pub description: String,
+    /// It may not be left out.
+    #[serde(default)]
+    pub required: bool,
+    /// It may have several values.
+    #[serde(default)]
+    pub multiple: bool,
+    #[serde(default)]
+    sensitive: bool,
+    #[serde(default)]
+    default: Option<Value>,
+    #[serde(default)]
+    min: Option<f64>,
+    #[serde(default)]
+    max: Option<f64>,
+}
+
+/// The kind of value that a setting has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettingKind {
+    /// Any text.
+    Text,
+    /// A number.
+    Number,
+    /// Yes or no.
+    Toggle,
+    /// A folder.
+    Folder,
+    /// A file.
+    File,
+    /// A text for the keyring.
+    Secret,
+}
+
+/// The person's answers to a bundle's settings.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BundleAnswers {
+    /// The values that they gave.
+    pub values: BTreeMap<String, Vec<String>>,
+    /// The secrets that they do without.
+    pub without: BTreeSet<String>,
+}
+
+impl BundleManifest {
+    pub(super) fn read(folder: &Path) -> Result<Self, BundleError> {
+        let mut text = String::new();
+        let read =
+            File::open(folder.join(FILE)).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
+        let length = read.map_err(BundleError::NoManifest)?;
+        // The length of a file fits into 64 bits.
+        if length as u64 > LONGEST {
+            return Err(BundleError::LongManifest(LONGEST, MOST_SETTINGS));
+        }
+        let manifest: Self = serde_json::from_str(&text)?;
+        if manifest.user_config.len() > MOST_SETTINGS {
+            return Err(BundleError::LongManifest(LONGEST, MOST_SETTINGS));
+        }
+        Ok(manifest)
+    }
+}
+
+impl BundleSetting {
+    /// The kind of its value. One that is not known is a text.
+    #[must_use]
+    pub fn kind(&self) -> SettingKind {
+        match self.kind.as_str() {
+            _ if self.sensitive => SettingKind::Secret,
+            "directory" => SettingKind::Folder,
+            "file" => SettingKind::File,
+            "number" => SettingKind::Number,
+            "boolean" => SettingKind::Toggle,
+            _ => SettingKind::Text,
+        }
+    }
+
+    /// Returns `true` for a file or folder.
+    #[must_use]
+    pub fn is_path(&self) -> bool {
+        matches!(self.kind(), SettingKind::Folder | SettingKind::File)
+    }
+
+    /// The values that its maker proposes.
+    #[must_use]
+    pub fn proposed(&self) -> Vec<String> {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+        match &self.default {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Array(values)) => values.iter().map(text).collect(),
+            Some(value) => vec![text(value)],
+        }
+    }
+
+    /// Its values for a server; none where it may be left out and was.
+    pub(super) fn values(
+        &self,
+        key: &str,
+        server: &str,
+        answers: &BundleAnswers,
+    ) -> Result<Option<Vec<String>>, BundleError> {
+        let given = answers.values.get(key);
+        if self.kind() == SettingKind::Secret {
+            let secret = secret_name(server, key);
+            return match given {
+                Some(_) => Err(BundleError::Secret(key.to_owned(), secret)),
+                None if !self.required && answers.without.contains(key) => Ok(None),
+                None => Ok(Some(vec![format!("keyring:{secret}")])),
+            };
+        }
+        if let Some(given) = given.filter(|given| !self.required || !given.is_empty()) {
+            given.iter().try_for_each(|value| self.takes(key, value))?;
+            return match given.as_slice() {
+                [] | [_] => Ok(Some(given.clone())),
+                several if self.multiple => Ok(Some(several.to_vec())),
+                several => Err(BundleError::Several(key.to_owned(), several.len())),
+            };
+        }
+        let proposed = self.proposed();
+        // A folder is the person's to give.
+        if !self.is_path() && !proposed.is_empty() {
+            return Ok(Some(proposed));
+        }
+        if !self.required {
+            return Ok(None);
+        }
+        let proposal = match proposed.as_slice() {
+            [] => String::new(),
+            all => format!(" (it proposes `{}`)", all.join("`, `")),
+        };
+        Err(BundleError::Missing { name: key.to_owned(), title: self.title.clone(), proposal })
+    }
+
+    fn takes(&self, key: &str, value: &str) -> Result<(), BundleError> {
+        let no =
+            |kind: String| Err(BundleError::Kind { name: key.to_owned(), value: value.to_owned(), kind });
+        match self.kind() {
+            SettingKind::Folder | SettingKind::File => {
+                let is_there = Path::new(value).is_absolute() && Path::new(value).exists();
+                if is_there { Ok(()) } else { Err(BundleError::NoPath(key.to_owned(), value.to_owned())) }
+            }
+            SettingKind::Number => {
+                let (min, max) = (self.min.unwrap_or(f64::MIN), self.max.unwrap_or(f64::MAX));
+                let is_in = value.parse::<f64>().is_ok_and(|number| (min..=max).contains(&number));
+                if is_in { Ok(()) } else { no(self.range()) }
+            }
+            SettingKind::Toggle if !matches!(value, "true" | "false") => no("`true` or `false`".to_owned()),
+            SettingKind::Toggle | SettingKind::Text | SettingKind::Secret => Ok(()),
+        }
+    }
+
+    /// The numbers that it takes, in words.
+    fn range(&self) -> String {
+        match (self.min, self.max) {
+            (Some(min), Some(max)) => format!("a number from {min} to {max}"),
+            (Some(min), None) => format!("a number from {min} on"),
+            (None, Some(max)) => format!("a number up to {max}"),
+            (None, None) => "a number".to_owned(),
+        }
+    }
+}
+
+/// The name that the keyring has for a setting of a server.
+#[must_use]
+pub fn secret_name(server: &str, key: &str) -> String {
+    format!("{server}-{key}")
+}
