@@ -43,6 +43,22 @@ export function actButton(act) {
     ${found.problem ? html`<span class="small bad" role="alert">${failed}: ${found.problem}</span>` : nothing}`;
 }
 
+/**
+ * What was planned, shown whole before it is done, and the two ways on.
+ * @param {string} label The panel's name.
+ * @param {unknown} shown
+ * @param {Act | null} act None where there is nothing to do.
+ * @param {{ key: string, text: string, press: () => void }} leave
+ */
+export const planPanel = (label, shown, act, leave) => html`
+  <div class="panel" role="group" aria-label=${label}>
+    ${shown}
+    <div class="both start">
+      ${act ? actButton({ ...act, again: true, kind: "main" }) : nothing}
+      ${parts.button(leave.key, leave.text, leave.press, { leaves: true })}
+    </div>
+  </div>`;
+
 /** @param {string} key */
 function begin(key) {
   states.set(key, { at: "sure" });

@@ -1,6 +1,6 @@
 // The limits of a server's resources: those in force, and changing them after all that changes was shown.
 
-import { actButton } from "./acts.js";
+import { actButton, planPanel } from "./acts.js";
 import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
 import * as parts from "./parts.js";
@@ -114,28 +114,26 @@ function field(server, one) {
  * @param {import("./types.js").PlannedLimits} change
  * @param {() => Promise<void>} reload
  */
-const panel = (server, change, reload) => html`
-  <div class="panel" role="group" aria-label="Other limits of ${server.name}">
-    <ul>${change.differences.map((one) => html`<li class=${one.looser ? "asks" : ""}>${one.words}</li>`)}</ul>
-    <pre tabindex="0" aria-label="The change of the file">${change.diff}</pre>
-    <p class="small quiet">Sessions that run keep the limits they began with.</p>
-    <div class="both start">
-      ${actButton({
-        key: `limits-write:${server.name}`,
-        ready: "Write this down",
-        label: `Write this down: the limits of ${server.name}`,
-        going: "Writing\u2026",
-        done: "Written",
-        failed: "Not written",
-        again: true,
-        kind: "main",
-        act: async () => {
-          told.set(server.name, await backend.writeLimits());
-          planned = null;
-          typed.delete(server.name);
-          await reload();
-        },
-      })}
-      ${parts.button(`limits-leave:${server.name}`, "Leave them", () => { planned = null; redraw(); }, { leaves: true })}
-    </div>
-  </div>`;
+const panel = (server, change, reload) =>
+  planPanel(
+    `Other limits of ${server.name}`,
+    html`
+      <ul>${change.differences.map((one) => html`<li class=${one.looser ? "asks" : ""}>${one.words}</li>`)}</ul>
+      <pre tabindex="0" aria-label="The change of the file">${change.diff}</pre>
+      <p class="small quiet">Sessions that run keep the limits they began with.</p>`,
+    {
+      key: `limits-write:${server.name}`,
+      ready: "Write this down",
+      label: `Write this down: the limits of ${server.name}`,
+      going: "Writing\u2026",
+      done: "Written",
+      failed: "Not written",
+      act: async () => {
+        told.set(server.name, await backend.writeLimits());
+        planned = null;
+        typed.delete(server.name);
+        await reload();
+      },
+    },
+    { key: `limits-leave:${server.name}`, text: "Leave them", press: () => { planned = null; redraw(); } },
+  );

@@ -1,6 +1,6 @@
 // Hosts and folders that are open to a server for good: listed, the worst first; opened after a sentence; closed.
 
-import { actButton } from "./acts.js";
+import { actButton, planPanel } from "./acts.js";
 import * as backend from "./backend.js";
 import { html, live, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
@@ -109,27 +109,23 @@ const plan = (server, kind, ready, wanted, off = false) =>
  * @param {{ what: string, words: string }} one
  * @param {() => Promise<void>} reload
  */
-const panel = (server, one, reload) => html`
-  <div class="panel" role="group" aria-label="Opening ${one.what} to ${server.name}">
-    <p class="says">${parts.foreign(plain(one.words))}.</p>
-    <p class="small quiet">It holds until you close it here.</p>
-    <div class="both start">
-      ${actButton({
-        key: `open-now:${server.name}`,
-        ready: "Open it for good",
-        label: `Open it for good: ${one.what} to ${server.name}`,
-        going: "Opening\u2026",
-        done: "Opened",
-        failed: "Not opened",
-        again: true,
-        kind: "main",
-        act: async () => {
-          told.set(server.name, await backend.writeOpening());
-          planned = null;
-          hosts.delete(server.name);
-          await reload();
-        },
-      })}
-      ${parts.button(`open-leave:${server.name}`, "Leave it closed", () => { planned = null; redraw(); }, { leaves: true })}
-    </div>
-  </div>`;
+const panel = (server, one, reload) =>
+  planPanel(
+    `Opening ${one.what} to ${server.name}`,
+    html`<p class="says">${parts.foreign(plain(one.words))}.</p><p class="small quiet">It holds until you close it here.</p>`,
+    {
+      key: `open-now:${server.name}`,
+      ready: "Open it for good",
+      label: `Open it for good: ${one.what} to ${server.name}`,
+      going: "Opening\u2026",
+      done: "Opened",
+      failed: "Not opened",
+      act: async () => {
+        told.set(server.name, await backend.writeOpening());
+        planned = null;
+        hosts.delete(server.name);
+        await reload();
+      },
+    },
+    { key: `open-leave:${server.name}`, text: "Leave it closed", press: () => { planned = null; redraw(); } },
+  );

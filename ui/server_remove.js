@@ -1,6 +1,6 @@
 // Taking a server out: everything that goes is said first, its entry is kept, and "Put back" brings it back.
 
-import { actButton } from "./acts.js";
+import { actButton, planPanel } from "./acts.js";
 import * as backend from "./backend.js";
 import { permissions } from "./grant_list.js";
 import { html, nothing, repeat } from "./html.js";
@@ -44,29 +44,26 @@ export const removeButton = (server) =>
 export function removalPanel(server, reload) {
   if (planned?.name !== server.name) return nothing;
   const grants = grantsFor(server.name);
-  return html`
-    <div class="panel" role="group" aria-label="Taking out ${server.name}">
+  return planPanel(
+    `Taking out ${server.name}`,
+    html`
       <h3>Taking out ${parts.foreign(server.name)}</h3>
       <ul class="small">${removalWords(planned, server.live.length).map((words) => html`<li>${words}</li>`)}</ul>
       ${grants.length === 0 ? nothing : html`
         ${parts.tick(`remove-grants:${server.name}`, `Take back its ${count(grants.length, "permission")} as well`, withGrants, (on) => { withGrants = on; redraw(); })}
         ${withGrants ? nothing : parts.warning("A server that gets the same name later would have them.")}`}
-      <details><summary data-key="remove-entry:${server.name}">Its entry</summary><pre tabindex="0" aria-label="Its entry">${planned.entry}</pre></details>
-      <div class="both start">
-        ${actButton({
-          key: `remove-now:${server.name}`,
-          ready: "Take it out",
-          label: `Take it out: ${server.name}`,
-          going: "Taking it out\u2026",
-          done: "Taken out",
-          failed: "Not taken out",
-          again: true,
-          kind: "main",
-          act: () => takeOut(grants, reload),
-        })}
-        ${parts.button(`remove-leave:${server.name}`, "Leave it", () => { planned = null; redraw(); }, { leaves: true })}
-      </div>
-    </div>`;
+      <details><summary data-key="remove-entry:${server.name}">Its entry</summary><pre tabindex="0" aria-label="Its entry">${planned.entry}</pre></details>`,
+    {
+      key: `remove-now:${server.name}`,
+      ready: "Take it out",
+      label: `Take it out: ${server.name}`,
+      going: "Taking it out\u2026",
+      done: "Taken out",
+      failed: "Not taken out",
+      act: () => takeOut(grants, reload),
+    },
+    { key: `remove-leave:${server.name}`, text: "Leave it", press: () => { planned = null; redraw(); } },
+  );
 }
 
 /**

@@ -1,6 +1,6 @@
 // The agent clients on this computer: which start their servers through IronCurtain, and connecting another one.
 
-import { actButton } from "../acts.js";
+import { actButton, planPanel } from "../acts.js";
 import * as backend from "../backend.js";
 import { permissions } from "../grant_list.js";
 import { html, nothing, repeat } from "../html.js";
@@ -186,31 +186,28 @@ function changePanel(one, wish, change) {
     redraw();
   };
   const isEmpty = change.diff === "" && !change.servers_diff;
-  return html`
-    <div class="panel" role="group" aria-label="Change of ${one.name}">
+  return planPanel(
+    `Change of ${one.name}`,
+    html`
       ${isEmpty ? html`<p>${one.name} has what it is to have: there is nothing to write.</p>` : html`<p>This is written to ${parts.path(change.file)}. What stood there before is kept, and Disconnect gives it back.</p><pre tabindex="0">${change.diff}</pre>`}
       ${change.servers_diff ? html`<p>And to the servers of IronCurtain:</p><pre tabindex="0">${change.servers_diff}</pre>` : nothing}
       ${keyChoice(one, wish)}
-      ${change.left.map((left) => parts.warning(`Stays as it is: ${left}`))}
-      <div class="both start">
-        ${isEmpty ? nothing : actButton({
-          key: `write:${one.id}`,
-          ready: "Write this",
-          label: `Write this to the settings of ${one.name}`,
-          going: "Writing\u2026",
-          done: "Written",
-          failed: "Not written",
-          again: true,
-          kind: "main",
-          act: async () => {
-            told.set(one.id, await backend.writeClient(one.id));
-            planned.delete(one.id);
-            await clients.load?.();
-          },
-        })}
-        ${parts.button(`leave:${one.id}`, "Leave it", leave, { leaves: true })}
-      </div>
-    </div>`;
+      ${change.left.map((left) => parts.warning(`Stays as it is: ${left}`))}`,
+    isEmpty ? null : {
+      key: `write:${one.id}`,
+      ready: "Write this",
+      label: `Write this to the settings of ${one.name}`,
+      going: "Writing\u2026",
+      done: "Written",
+      failed: "Not written",
+      act: async () => {
+        told.set(one.id, await backend.writeClient(one.id));
+        planned.delete(one.id);
+        await clients.load?.();
+      },
+    },
+    { key: `leave:${one.id}`, text: "Leave it", press: leave },
+  );
 }
 
 /** @param {import("../types.js").Snapshot} snapshot */

@@ -1,7 +1,7 @@
 // The servers: what each reaches, in words, what its tools mean, and adding, installing, updating and looking at them.
 
 import * as backend from "../backend.js";
-import { actButton } from "../acts.js";
+import { actButton, planPanel } from "../acts.js";
 import { html, live, nothing, repeat } from "../html.js";
 import * as parts from "../parts.js";
 import { loadSecrets, secretList } from "../secret_list.js";
@@ -123,35 +123,33 @@ const lookButton = (server) =>
  * @param {Server} server
  * @param {import("../types.js").Proposed} draft
  */
-const proposal = (server, draft) => html`
-  <div class="panel" role="group" aria-label="What the tools of ${server.name} would mean">
-    <h3>${draft.changes ? "What its tools would mean" : "Its tools mean what is written already."}</h3>
-    <ul class="tool-list">${draft.tools.map((tool) => html`
-      <li><code>${tool.name}</code> <span class="badge note">${tool.change}</span>
-        ${tool.differs.length > 0 ? html`<ul class="small asks">${tool.differs.map((one) => html`<li>${parts.foreign(one)}</li>`)}</ul>` : nothing}
-        ${tool.left_out ? html`<div class="small asks">refused: ${tool.left_out}</div>` : nothing}
-        ${tool.arguments.map((one) => html`<div class="small">${parts.foreign(one.name)}: <b>${one.roles || "no resource"}</b> <span class="quiet">(${one.sure}: ${parts.foreign(one.reason)})</span></div>`)}
-      </li>`)}</ul>
-    ${draft.gone.length > 0 ? html`<p class="small">Gone: ${draft.gone.join(", ")}</p>` : nothing}
-    <div class="both start">
-      ${draft.changes ? actButton({
-        key: `keep:${server.name}`,
-        ready: "Write this down",
-        going: "Writing\u2026",
-        done: "Written",
-        failed: "Not written",
-        again: true,
-        kind: "main",
-        says: `Calls of these tools of ${server.name} are judged by this from now on. A wrong meaning lets something through unjudged: look at each that says "guess".`,
-        act: async () => {
-          told.set(server.name, [await backend.keepTools(server.name)]);
-          proposed.delete(server.name);
-          await reload();
-        },
-      }) : nothing}
-      ${parts.button(`drop:${server.name}`, "Leave it", () => { proposed.delete(server.name); redraw(); }, { leaves: true })}
-    </div>
-  </div>`;
+const proposal = (server, draft) =>
+  planPanel(
+    `What the tools of ${server.name} would mean`,
+    html`
+      <h3>${draft.changes ? "What its tools would mean" : "Its tools mean what is written already."}</h3>
+      <ul class="tool-list">${draft.tools.map((tool) => html`
+        <li><code>${tool.name}</code> <span class="badge note">${tool.change}</span>
+          ${tool.differs.length > 0 ? html`<ul class="small asks">${tool.differs.map((one) => html`<li>${parts.foreign(one)}</li>`)}</ul>` : nothing}
+          ${tool.left_out ? html`<div class="small asks">refused: ${tool.left_out}</div>` : nothing}
+          ${tool.arguments.map((one) => html`<div class="small">${parts.foreign(one.name)}: <b>${one.roles || "no resource"}</b> <span class="quiet">(${one.sure}: ${parts.foreign(one.reason)})</span></div>`)}
+        </li>`)}</ul>
+      ${draft.gone.length > 0 ? html`<p class="small">Gone: ${draft.gone.join(", ")}</p>` : nothing}`,
+    draft.changes ? {
+      key: `keep:${server.name}`,
+      ready: "Write this down",
+      going: "Writing\u2026",
+      done: "Written",
+      failed: "Not written",
+      says: `Calls of these tools of ${server.name} are judged by this from now on. A wrong meaning lets something through unjudged: look at each that says "guess".`,
+      act: async () => {
+        told.set(server.name, [await backend.keepTools(server.name)]);
+        proposed.delete(server.name);
+        await reload();
+      },
+    } : null,
+    { key: `drop:${server.name}`, text: "Leave it", press: () => { proposed.delete(server.name); redraw(); } },
+  );
 
 /** @param {Server} server */
 const installButton = (server) =>
