@@ -78,6 +78,13 @@ export const keepTools = (name) => invoke("keep_tools", { name });
 export const planServer = (wanted) => invoke("plan_server", { wanted });
 /** @type {() => Promise<string>} Writes what was shown. */
 export const writeServer = () => invoke("write_server");
+/** @type {() => Promise<import("./types.js").OpenedBundle | null>} Null where nothing was picked. */
+export const chooseBundle = () => invoke("choose_bundle");
+/** @type {(setting: string) => Promise<string[] | null>} Null where nothing was picked. */
+export const pickForBundle = (setting) => invoke("pick_for_bundle", { setting });
+/** @type {(wanted: { name: string, values: Record<string, string[]>, without: string[] }) => Promise<import("./types.js").PlannedServer>} */
+export const planBundle = (wanted) => invoke("plan_bundle", { wanted });
+export const leaveBundle = () => invoke("leave_bundle");
 /** @type {(name: string) => Promise<import("./types.js").PlannedRemoval>} */
 export const planRemoval = (name) => invoke("plan_removal", { name });
 /** @type {() => Promise<string>} Takes out what was shown. */

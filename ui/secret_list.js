@@ -29,6 +29,12 @@ export async function loadSecrets() {
   }
 }
 
+/**
+ * A secret of this name is kept.
+ * @param {string} one
+ */
+export const isKept = (one) => found?.names.includes(one) ?? false;
+
 /** @param {import("./types.js").Server[]} servers */
 export function secretList(servers) {
   const needed = [...new Set(servers.flatMap((one) => one.secrets))];

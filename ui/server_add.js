@@ -1,10 +1,13 @@
-// Adding a server that is not in the list: by its package, its address, or what its makers print. Shown whole before it is written.
+// Adding a server that is not in the list: by its package, its address, what its makers print, or a bundle. Shown whole before
+// it is written.
 
-import { actButton } from "./acts.js";
+import { actButton, planPanel } from "./acts.js";
 import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
 import * as parts from "./parts.js";
-import { redraw } from "./state.js";
+import { isKept } from "./secret_list.js";
+import { bundleForm, bundleIsOpen, chooseButton, forgetBundle, keepSecrets } from "./server_bundle.js";
+import { focusOn, redraw } from "./state.js";
 
 let what = "";
 let name = "";
@@ -15,21 +18,26 @@ let told = "";
 /** @param {() => Promise<void>} added What to do when one was added. */
 export const addForm = (added) => html`
   <details class="card">
-    <summary data-key="add-other">Add another one</summary>
-    ${parts.field("What", html`<textarea class="mono" rows="4" spellcheck="false" data-key="add-what" placeholder="npm:NAME, pypi:NAME, https://… or what its makers print" .value=${live(what)} @input=${(/** @type {Event} */ event) => set({ what: parts.valueOf(event) })}></textarea>`, "A package, an address, or the { \u2026 } that its makers print for agent clients.")}
-    <div class="form">${parts.field("Name", html`<input type="text" data-key="add-name" .value=${live(name)} @input=${(/** @type {Event} */ event) => set({ name: parts.valueOf(event) })}>`, "Empty for its own.")}</div>
-    <div class="both start">
-      ${actButton({ key: "plan-server", ready: "Show what would be added", going: "Looking\u2026", done: "Looked", failed: "Not possible", again: true, kind: "main", off: what.trim() === "", act: async () => { told = ""; planned = await backend.planServer({ what, name }); } })}
-    </div>
-    ${planned ? plan(planned, added) : nothing}
+    <summary data-key="add-other">Add another one, or a bundle (.mcpb)</summary>
+    ${bundleIsOpen() ? nothing : namedForm()}
+    ${planned ? plan(planned, added) : bundleForm((shown) => { planned = shown; })}
     ${told ? html`<p class="small good" role="status">${told}</p>` : nothing}
   </details>`;
+
+const namedForm = () => html`
+  ${parts.field("What", html`<textarea class="mono" rows="4" spellcheck="false" data-key="add-what" placeholder="npm:NAME, pypi:NAME, https://… or what its makers print" .value=${live(what)} @input=${(/** @type {Event} */ event) => set({ what: parts.valueOf(event) })}></textarea>`, "A package, an address, or the { \u2026 } that its makers print for agent clients.")}
+  <div class="form">${parts.field("Name", html`<input type="text" data-key="add-name" .value=${live(name)} @input=${(/** @type {Event} */ event) => set({ name: parts.valueOf(event) })}>`, "Empty for its own.")}</div>
+  <div class="both start">
+    ${actButton({ key: "plan-server", ready: "Show what would be added", going: "Looking\u2026", done: "Looked", failed: "Not possible", again: true, kind: "main", off: what.trim() === "", act: async () => { told = ""; planned = await backend.planServer({ what, name }); } })}
+    ${chooseButton(() => set({ what: "", name: "" }))}
+  </div>`;
 
 /** @param {{ what?: string, name?: string }} change */
 function set(change) {
   what = change.what ?? what;
   name = change.name ?? name;
   planned = null;
+  told = "";
   redraw();
 }
 
@@ -37,31 +45,36 @@ function set(change) {
  * @param {import("./types.js").PlannedServer} one
  * @param {() => Promise<void>} added
  */
-const plan = (one, added) => html`
-  <div class="panel" role="group" aria-label="What would be added">
-    <h3>${parts.foreign(one.name)}</h3>
-    <ul class="small">${one.reaches.map((words) => html`<li>${words}</li>`)}</ul>
-    <pre tabindex="0" aria-label="Its entry">${one.entry}</pre>
-    ${one.plain_values ? parts.warning("A value stands there in plain words. A key is safer as a secret: keep it below, and write keyring:NAME in its place.") : nothing}
-    <p class="small quiet">Adding runs nothing. ${one.remote ? "It runs elsewhere, where no sandbox of yours holds it." : "Each of its tools is asked about until you have looked at them."}</p>
-    <div class="both start">
-      ${actButton({
-        key: "write-server",
-        ready: "Add it",
-        label: `Add it: ${one.name}`,
-        going: "Adding\u2026",
-        done: "Added",
-        failed: "Not added",
-        again: true,
-        kind: "main",
-        act: async () => {
-          const done = await backend.writeServer();
-          what = name = "";
-          planned = null;
-          told = done;
-          await added();
-        },
-      })}
-      ${parts.button("drop-server", "Leave it", () => { planned = null; redraw(); }, { leaves: true })}
-    </div>
-  </div>`;
+const plan = (one, added) =>
+  planPanel(
+    "What would be added",
+    html`
+      <h3>${parts.foreign(one.name)}</h3>
+      <p class="small">${one.remote ? "Connects to" : "Starts"} <code>${parts.foreign(one.command)}</code></p>
+      <ul class="small">
+        ${one.reaches.map((words) => html`<li>${words}</li>`)}
+        ${Object.values(one.secrets).map((secret) => html`<li>The key that you typed is kept as <code>${secret}</code>${isKept(secret) ? ", in place of the one that has this name" : nothing}</li>`)}
+      </ul>
+      <pre tabindex="0" aria-label="Its entry">${one.entry}</pre>
+      ${one.plain_values ? parts.warning("A value stands there in plain words. A key is safer as a secret: keep it below, and write keyring:NAME in its place.") : nothing}
+      <p class="small quiet">Adding runs nothing. ${one.remote ? "It runs elsewhere, where no sandbox of yours holds it." : "Each of its tools is asked about until you have looked at them."}</p>`,
+    {
+      key: "write-server",
+      ready: "Add it",
+      label: `Add it: ${one.name}`,
+      going: "Adding\u2026",
+      done: "Added",
+      failed: "Not added",
+      act: async () => {
+        await keepSecrets(one);
+        const done = await backend.writeServer();
+        forgetBundle();
+        set({ what: "", name: "" });
+        told = done;
+        await added();
+      },
+    },
+    bundleIsOpen()
+      ? { key: "drop-server", text: "Change what you entered", press: () => { planned = null; focusOn("bundle-name"); } }
+      : { key: "drop-server", text: "Leave it", press: () => set({}) },
+  );

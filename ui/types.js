@@ -67,7 +67,12 @@
  * @typedef {{ server: string, place: string, name: string }} PlainSecret
  * @typedef {{ place: "keyring" | "locked" | "unlocked" | "nowhere", file: string, names: string[] }} Secrets
  * @typedef {{ session: string, client: string, started_ms: number, restarts: number, trouble: string | null }} LiveServer
- * @typedef {{ name: string, entry: string, reaches: string[], remote: boolean, plain_values: boolean }} PlannedServer
+ * @typedef {{ name: string, command: string, entry: string, reaches: string[], remote: boolean, secrets: Record<string, string>,
+ *   plain_values: boolean }} PlannedServer
+ *   The secrets have the names that the keyring will have for what was typed, by the bundle's settings.
+ * @typedef {{ key: string, title: string, about: string, kind: "text" | "number" | "toggle" | "folder" | "file" | "secret",
+ *   required: boolean, several: boolean, proposed: string[] }} BundleSetting
+ * @typedef {{ file: string, name: string, title: string, about: string, maker: string, settings: BundleSetting[] }} OpenedBundle
  * @typedef {{ id: string, title: string, about: string, why: string, from: string, needs: string | null,
  *   settings: Record<string, string>, package: boolean }} CatalogEntry
  * @typedef {{ servers: Server[], catalog: CatalogEntry[], removed: RemovedServer[], file: string }} Servers

@@ -3,14 +3,17 @@
 //! - It is a process of its own ([`child`]), so that this one draws no page, and gives its memory back as it closes.
 //! - The page shows what agents wrote as text alone; its commands are run and checked in the trusted process ([`serving`]) all
 //!   the same. No command answers a question.
-//! - INVARIANT: a file or folder is granted only as a picker of the system gave it to the trusted process; the page names none.
+//! - INVARIANT: a file or folder is granted, or named for a grant, only as a picker of the system gave it to the trusted process;
+//!   the page names none.
 
 mod adding;
+mod bundles;
 mod child;
 mod clients;
 mod command_error;
 mod commands;
 mod grants;
+mod open_bundle;
 mod pick;
 mod practice;
 mod preferences;

@@ -1,4 +1,5 @@
-//! Upkeep in the real app: a server is opened, closed, taken out and put back, and a file in quarantine is put back.
+//! Upkeep in the real app: a server is opened, closed, taken out and put back, one comes in a bundle, and a file in quarantine is
+//! put back.
 
 use crate::app::{App, agent};
 use crate::screen::{Screen, until};
@@ -6,7 +7,10 @@ use crate::{tray, window};
 use ironcurtain_daemon::Home;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::Write;
 use std::path::Path;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
 
 const WINDOW: &str = "^IronCurtain$";
 
@@ -54,6 +58,47 @@ fn a_host_is_opened_and_closed_and_the_server_taken_out_and_put_back_with_all_el
     screen.press(WINDOW, "push button", "Put back filesystem");
     window::says(&screen, "filesystem is back as it was.");
     assert_eq!(entry(&file).expect("its entry")["command"], "ironcurtain-filesystem");
+}
+
+#[test]
+fn a_bundle_is_chosen_its_folder_picked_and_its_server_written_as_it_was_shown() {
+    let screen = tray::with_panel();
+    let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
+    home.prepare().expect("the folders");
+    let (notes, bundle) = (screen.home().join("notes"), screen.home().join("notes.mcpb"));
+    fs::create_dir_all(&notes).expect("the folder");
+    pack(&bundle);
+    fs::write(screen.home().join("no.mcpb"), "no").expect("the file");
+    let _app = App::start(&screen, &[]);
+    until("the app", || home.socket.exists().then_some(()));
+    window::open(&screen, "Servers");
+    let name = "Add another one, or a bundle (.mcpb)";
+    let form = until("the form", || screen.controls(WINDOW).into_iter().find(|one| one.name == name));
+    screen.press(WINDOW, &form.role, name);
+    let choose = |file: &Path| {
+        screen.press(WINDOW, "push button", "Choose a bundle (.mcpb)\u{2026}");
+        picked(&screen, "^Choose a bundle with a server$", file);
+    };
+    choose(&screen.home().join("no.mcpb"));
+    window::says(&screen, "no.mcpb` is no bundle that can be read");
+    choose(&bundle);
+    window::says(&screen, "It stays closed until you say yes for the agent that uses it.");
+    screen.press(WINDOW, "push button", "Pick a folder\u{2026} Where notes are");
+    picked(&screen, "^Pick a folder that notes is to work with$", &notes);
+    window::says(&screen, "~/notes");
+    screen.press(WINDOW, "push button", "Show what would be added");
+    window::says(&screen, &format!("Works with, once you said yes for the agent: {}", notes.display()));
+    screen.picture("bundle");
+    let file = home.config.join("mcp-servers.json");
+    assert!(!file.exists(), "nothing is written before the yes");
+    screen.press(WINDOW, "push button", "Add it: notes");
+    window::says(&screen, "Nothing of it has run.");
+    let text = fs::read_to_string(&file).expect("the servers");
+    let entry = serde_json::from_str::<Value>(&text).expect("JSON")["notes"].clone();
+    assert_eq!(entry["worksWith"], json!([notes]));
+    let script = Path::new(entry["args"][0].as_str().expect("its script"));
+    assert!(script.starts_with(home.data.join("bundles")) && script.is_file());
+    assert_eq!(fs::read_dir(home.data.join("bundles")).expect("the bundles").count(), 1);
 }
 
 #[test]
@@ -105,6 +150,27 @@ fn open_host(screen: &Screen, host: &str) {
     });
     screen.click(&form);
     type_host(screen, host);
+}
+
+/// Names a file or folder in a picker of the system.
+fn picked(screen: &Screen, title: &str, path: &Path) {
+    screen.activate(&screen.window(title));
+    screen.xdotool(&["type", "--delay", "20", path.to_str().expect("a plain path")]);
+    screen.key("Return");
+}
+
+/// A bundle that wants a folder.
+fn pack(bundle: &Path) {
+    let start = json!({ "command": "node", "args": ["${__dirname}/server.js", "${user_config.folder}"] });
+    let folder = json!({ "type": "directory", "title": "Where notes are", "description": "A folder", "required": true });
+    let manifest =
+        json!({ "name": "notes", "server": { "mcp_config": start }, "user_config": { "folder": folder } });
+    let mut writer = ZipWriter::new(fs::File::create(bundle).expect("the bundle"));
+    for (name, text) in [("manifest.json", manifest.to_string()), ("server.js", String::new())] {
+        writer.start_file(name, SimpleFileOptions::default()).expect("a file");
+        writer.write_all(text.as_bytes()).expect("its text");
+    }
+    writer.finish().expect("the end");
 }
 
 /// Types over what stands there.

@@ -91,6 +91,16 @@
         { id: "fetch", title: "Fetch", about: "Fetches a page as text.", why: "You are asked about every host.", from: "PyPI package mcp-server-fetch", needs: null, settings: {}, package: true },
       ],
     },
+    bundle: {
+      file: `${home}/Downloads/notes.mcpb`, name: "notes", title: "My notes", about: "Keeps notes in a folder. <img src=x onerror=alert(1)>", maker: "Notes & Sons",
+      settings: [
+        { key: "folder", title: "Where notes are", about: "A folder with notes.", kind: "folder", required: true, several: true, proposed: ["${HOME}/Notes"] },
+        { key: "key", title: "Key", about: "From the site of the service.", kind: "secret", required: true, several: false, proposed: [] },
+        { key: "level", title: "Level <b>not markup</b>", about: "How much it tells.", kind: "number", required: false, several: false, proposed: ["2"] },
+        { key: "list", title: "A list", about: "", kind: "file", required: false, several: false, proposed: [] },
+        { key: "sync", title: "Keep in step", about: "With other computers.", kind: "toggle", required: false, several: false, proposed: ["true"] },
+      ],
+    },
     first_run: false,
     look: { folder: `${home}/.ssh`, there: 3, seen: 0, said: `ls: cannot access '${home}/.ssh': No such file or directory` },
     secrets: { place: "keyring", file: `${home}/.local/state/ironcurtain/secrets.age`, names: ["brave-key"] },
@@ -170,8 +180,15 @@
     plan_secret_move: () => made.plain,
     write_secret_move: () => { made.plain = []; return "They are kept, and the servers name them."; },
     add_server: ({ server }) => { made.servers.servers.push({ name: server.name, description: null, command: `uvx ${server.name}`, sandboxed: true, reaches: ["Network: none"], tools: [], version: null, problem: null, can_install: true, openings: [], limits: limits(), secrets: [], live: [] }); return [`It is written into ${made.servers.file}.`]; },
-    plan_server: ({ wanted }) => ({ name: wanted.name || "far", entry: JSON.stringify({ command: "npx", args: ["-y", wanted.what, "<b>not markup</b>"] }, null, 2), reaches: ["Files: what you granted, the session's own folder, and its own program", "Network: none"], remote: wanted.what.startsWith("http"), plain_values: true }),
-    write_server: () => { made.servers.servers.push({ ...made.servers.servers[0], name: "far", live: [] }); return `It is written into ${made.servers.file}. Nothing of it has run.`; },
+    choose_bundle: () => made.bundle,
+    pick_for_bundle: ({ setting }) => setting === "folder" ? [`${home}/Documents/notes`] : null,
+    plan_bundle: ({ wanted }) => {
+      if (wanted.values.level?.[0] > 3) throw { code: "storage", message: `\`${wanted.values.level[0]}\` is not a number from 1 to 3, as \`level\` has to be` };
+      return { name: wanted.name || "notes", command: "node /bundle/server.js <b>not markup</b>", entry: JSON.stringify({ command: "node", args: ["/bundle/server.js", "<b>not markup</b>"], worksWith: [`${home}/Documents/notes`] }, null, 2), reaches: ["Files: what you granted, the session's own folder, and its own program", `Works with, once you said yes for the agent: ${home}/Documents/notes`, "Network: none"], remote: false, secrets: wanted.without.includes("key") ? {} : { key: `${wanted.name || "notes"}-key` }, plain_values: false };
+    },
+    leave_bundle: () => null,
+    plan_server: ({ wanted }) => ({ name: wanted.name || "far", command: `npx -y ${wanted.what} <b>not markup</b>`, secrets: {}, entry: JSON.stringify({ command: "npx", args: ["-y", wanted.what, "<b>not markup</b>"] }, null, 2), reaches: ["Files: what you granted, the session's own folder, and its own program", "Network: none"], remote: wanted.what.startsWith("http"), plain_values: true }),
+    write_server: () => { const [command, { wanted }] = made.calls.findLast(([name]) => name === "plan_server" || name === "plan_bundle"); made.servers.servers.push({ ...made.servers.servers[0], name: wanted.name || (command === "plan_bundle" ? "notes" : "far"), live: [] }); return `It is written into ${made.servers.file}. Nothing of it has run.`; },
     server_log: () => ["Traceback (most recent call last):", "ModuleNotFoundError: <b>no module git</b>"],
     secrets: () => made.secrets,
     set_secret: ({ name }) => { made.secrets.names = [...new Set([...made.secrets.names, name])]; },

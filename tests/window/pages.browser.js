@@ -23,18 +23,50 @@ const says = (text) => browser.until(`document.querySelector("#page").innerText.
 /** Puts a made-up app in place, and draws. */
 const made = (script) => browser.run(`${script}; made.change(); return true`);
 
+/** Opens all that can be, and lets axe look at the page. */
+async function looksAccessible() {
+  await browser.run(`document.querySelectorAll("details").forEach((one) => { one.open = true; }); return true`);
+  // Its own way to measure frames would need what the page's policy forbids.
+  await browser.run(`${AXE}; return true`);
+  const found = await browser.wait(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => done(violations.map(({ id, impact, nodes }) => [impact, id, nodes.map((one) => one.html).slice(0, 3)])), (problem) => done([["serious", String(problem), []]]))`);
+  assert.deepEqual(found.filter(([impact]) => impact === "serious" || impact === "critical"), []);
+}
+
 for (const theme of ["light", "dark"]) {
   for (const page of PAGES) {
     test(`axe finds nothing serious on ${page}, ${theme}, with everything open`, async () => {
       await browser.go(page, { theme });
-      await browser.run(`document.querySelectorAll("details").forEach((one) => { one.open = true; }); return true`);
-      // Its own way to measure frames would need what the page's policy forbids.
-      await browser.run(`${AXE}; return true`);
-      const found = await browser.wait(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => done(violations.map(({ id, impact, nodes }) => [impact, id, nodes.map((one) => one.html).slice(0, 3)])), (problem) => done([["serious", String(problem), []]]))`);
-      assert.deepEqual(found.filter(([impact]) => impact === "serious" || impact === "critical"), []);
+      await looksAccessible();
     });
   }
+
+  test(`axe finds nothing serious in the settings of a bundle and in what would be added, ${theme}`, async () => {
+    await browser.go("servers", { theme });
+    await openBundle();
+    await looksAccessible();
+    await fillBundle();
+    await press("plan-bundle");
+    await says("Network: none");
+    await looksAccessible();
+  });
 }
+
+/** Chooses the made-up bundle. */
+async function openBundle() {
+  await browser.run(`document.querySelector('${key("add-other")}').click(); return true`);
+  await press("choose-bundle");
+  await says("Where notes are");
+}
+
+/** Fills in what the made-up bundle cannot do without. */
+async function fillBundle() {
+  await press("bundle-pick:folder");
+  await says("~/Documents/notes");
+  await type("bundle:key", "s3cret");
+}
+
+/** Types into a field. */
+const type = (field, text) => browser.run(`const field = document.querySelector('[data-key="${field}"]'); field.value = "${text}"; field.dispatchEvent(new Event("input")); return true`);
 
 test("a box that is not ticked has the edge of a control, in both themes", async () => {
   for (const theme of ["light", "dark"]) {
@@ -407,6 +439,66 @@ test("a server is added as it was shown, and a secret is typed once and never co
   await press("remove-secret:brave-key");
   await press("remove-secret:brave-key:yes");
   await browser.until(`made.calls.some(([name]) => name === "remove_secret")`);
+});
+
+test("a bundle is added as it was shown, with the folder that was picked, and its key is kept then and not before", async () => {
+  await browser.go("servers");
+  await openBundle();
+  await says("It says it is by Notes & Sons: \u201cKeeps notes in a folder.");
+  await says("Its maker proposes ${HOME}/Notes, which is taken only if you pick it.");
+  assert.equal(await browser.run(`document.querySelector('${key("plan-bundle")}').disabled`), true, "a folder and a key are missing");
+  await fillBundle();
+  assert.equal(await browser.run(`document.querySelector('${key("bundle:key")}').type`), "password");
+  await press("bundle-pick:list");
+  await type("bundle:level", "7");
+  await press("plan-bundle");
+  await says("Not possible: `7` is not a number from 1 to 3, as `level` has to be");
+  await type("bundle:level", "3");
+  await press("bundle:sync");
+  await press("plan-bundle");
+  await says("Works with, once you said yes for the agent: /home/ada/Documents/notes");
+  await says("Starts node /bundle/server.js <b>not markup</b>");
+  await press("drop-server");
+  assert.equal(await browser.run(`document.querySelector('${key("bundle:level")}').value`), "3", "what was entered stays");
+  await type("bundle-name", "mine");
+  await press("plan-bundle");
+  await says("The key that you typed is kept as mine-key");
+  assert.equal(await browser.run(`document.querySelector("#page").innerText.includes("in place of")`), false);
+  assert.deepEqual([await called("write_server"), await called("set_secret")], [[], []]);
+  await press("write-server");
+  await says("Nothing of it has run.");
+  await browser.until(`document.querySelector('section[aria-label="mine"]') !== null`);
+  assert.deepEqual(await called("set_secret"), [{ name: "mine-key", value: "s3cret" }]);
+  const values = { level: ["3"], sync: ["false"] };
+  assert.deepEqual((await called("plan_bundle")).at(-1), { wanted: { name: "mine", values, without: [] } }, "the page names no path");
+  assert.deepEqual(await called("pick_for_bundle"), [{ setting: "folder" }, { setting: "list" }]);
+  await press("choose-bundle");
+  await says("Where notes are");
+  assert.equal(await browser.run(`document.querySelector('${key("bundle:key")}').value`), "", "what was typed is forgotten");
+  await fillBundle();
+  await type("bundle-name", "mine");
+  await press("plan-bundle");
+  await says("kept as mine-key, in place of the one that has this name");
+});
+
+test("what is no bundle is refused with its reason, one that is left is given up, and a key that is not kept adds nothing", async () => {
+  await browser.go("servers");
+  await browser.run(`made.fail.choose_bundle = "\`../../evil\` in the bundle would lie outside of it, or is a link; nothing was added"; document.querySelector('${key("add-other")}').click(); return true`);
+  await press("choose-bundle");
+  await says("Not possible: `../../evil` in the bundle would lie outside of it");
+  assert.equal(await browser.run(`document.querySelector('${key("plan-bundle")}')`), null);
+  await browser.run(`delete made.fail.choose_bundle; made.fail.set_secret = "no keyring answers"; return true`);
+  await press("choose-bundle");
+  await says("Where notes are");
+  await fillBundle();
+  await press("plan-bundle");
+  await press("write-server");
+  await says("Not added: no keyring answers");
+  assert.deepEqual(await called("write_server"), []);
+  await press("drop-server");
+  await press("leave-bundle");
+  await browser.until(`document.querySelector('${key("add-what")}') !== null`);
+  assert.equal((await called("leave_bundle")).length, 1);
 });
 
 test("where there is no keyring a file is made with a passphrase that is typed twice, and opened with it afterwards", async () => {

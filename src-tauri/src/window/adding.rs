@@ -5,17 +5,28 @@
 use super::AppState;
 use super::command_error::{CommandError, aside};
 use super::grants::trusted;
+use super::open_bundle::{OpenBundle, OpenBundleError, WantedBundle};
 use super::servers_view::reaches;
 use ironcurtain_admin::catalog::{AddError, Addition, AdditionError, add_server, candidates};
+use ironcurtain_daemon::config::Server;
 use ironcurtain_daemon::consent::visible;
+use ironcurtain_daemon::home::Home;
 use ironcurtain_policy::Annotations;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::fmt::Display;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The server that waits for the person's yes.
 #[derive(Default)]
-pub(super) struct AdditionDraft(Mutex<Option<Addition>>);
+pub(super) struct AdditionDraft(Arc<Mutex<Draft>>);
+
+/// A server as it was shown, and the bundle that it comes in.
+#[derive(Default)]
+pub(super) struct Draft {
+    bundle: Option<OpenBundle>,
+    planned: Option<Addition>,
+}
 
 /// A server as the page names it.
 #[derive(Debug, Deserialize)]
@@ -31,22 +42,29 @@ pub(super) struct WantedAddition {
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedServer {
     name: String,
+    command: String,
     entry: String,
     reaches: Vec<String>,
     remote: bool,
+    /// The names that the keyring will have for what was typed, by the bundle's settings.
+    secrets: BTreeMap<String, String>,
     /// A variable or a header has a value in plain words, which may be a key.
     plain_values: bool,
 }
 
 /// Why a server is not added.
 #[derive(Debug, thiserror::Error)]
-enum PlanError {
+pub(super) enum PlanError {
+    #[error(transparent)]
+    Bundle(#[from] OpenBundleError),
     #[error(transparent)]
     Addition(#[from] AdditionError),
     #[error(transparent)]
     Add(#[from] AddError),
     #[error("`{0}` is there already; give this one another name")]
     There(String),
+    #[error("look at what would be added again")]
+    NotShown,
 }
 
 pub(super) async fn plan_server(
@@ -54,43 +72,93 @@ pub(super) async fn plan_server(
     wanted: WantedAddition,
 ) -> Result<PlannedServer, CommandError> {
     let home = trusted(state)?.home;
-    let (adding, planned) = aside(move || {
+    state.addition.with(move |draft| draft.plan(&home, &wanted)).await
+}
+
+pub(super) async fn write_server(state: &AppState) -> Result<String, CommandError> {
+    let home = trusted(state)?.home;
+    state.addition.with(move |draft| draft.write(&home)).await
+}
+
+impl AdditionDraft {
+    /// Works on it, away from the thread that draws.
+    pub(super) async fn with<T: Send + 'static, E: Display + Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Draft) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, CommandError> {
+        let draft = self.0.clone();
+        aside(move || act(&mut draft.lock().unwrap_or_else(PoisonError::into_inner))).await
+    }
+}
+
+impl Draft {
+    fn plan(&mut self, home: &Home, wanted: &WantedAddition) -> Result<PlannedServer, PlanError> {
+        self.leave();
         let what = wanted.what.trim();
         let name = Some(wanted.name.trim()).filter(|name| !name.is_empty());
         let adding = if what.starts_with('{') {
-            Addition::snippet(&home, what, name)?
+            Addition::snippet(home, what, name)?
         } else {
-            Addition::named(&home, what, name, None, &BTreeMap::new())?
+            Addition::named(home, what, name, None, &BTreeMap::new())?
         };
-        let servers = match candidates(&home, &adding, false) {
+        self.show(home, adding)
+    }
+
+    pub(super) fn plan_bundle(
+        &mut self,
+        home: &Home,
+        wanted: WantedBundle,
+    ) -> Result<PlannedServer, PlanError> {
+        self.planned = None;
+        let adding = self.bundle()?.addition(home, wanted)?;
+        self.show(home, adding)
+    }
+
+    /// Keeps what would be added, and shows it.
+    fn show(&mut self, home: &Home, adding: Addition) -> Result<PlannedServer, PlanError> {
+        let servers = match candidates(home, &adding, false) {
             Err(AddError::There { name, .. }) => return Err(PlanError::There(name)),
             found => found?,
         };
         let server = servers.iter().find(|server| server.name == adding.name);
         let entry = serde_json::to_string_pretty(&adding.entry).unwrap_or_default();
+        let named = server.map(Server::secret_names).unwrap_or_default();
+        let mut secrets = self.bundle.as_ref().map(|bundle| bundle.secrets(&adding.name)).unwrap_or_default();
+        secrets.retain(|_, secret| named.iter().any(|name| name.as_str() == secret));
         let planned = PlannedServer {
             name: visible::line(&adding.name),
+            command: server.map(|server| visible::line(&server.command_line())).unwrap_or_default(),
             entry: visible::lines(&entry),
             reaches: server.map(|server| reaches(server, &Annotations::default())).unwrap_or_default(),
             remote: server.is_some_and(|server| server.remote.is_some()),
-            plain_values: has_plain_values(&adding),
+            secrets,
+            // A bundle says itself what is a key.
+            plain_values: self.bundle.is_none() && has_plain_values(&adding),
         };
-        Ok::<_, PlanError>((adding, planned))
-    })
-    .await?;
-    *state.addition.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(adding);
-    Ok(planned)
-}
+        self.planned = Some(adding);
+        Ok(planned)
+    }
 
-pub(super) async fn write_server(state: &AppState) -> Result<String, CommandError> {
-    let home = trusted(state)?.home;
-    let adding = state.addition.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let adding = adding.ok_or_else(|| CommandError::malformed("look at what would be added again"))?;
-    aside(move || {
-        let added = add_server(&home, &adding, false)?;
-        Ok::<_, AddError>(format!("It is written into {}. Nothing of it has run.", added.servers.display()))
-    })
-    .await
+    /// Writes what was shown.
+    pub(super) fn write(&mut self, home: &Home) -> Result<String, PlanError> {
+        let adding = self.planned.as_ref().ok_or(PlanError::NotShown)?;
+        let added = add_server(home, adding, false)?;
+        self.planned = None;
+        self.bundle.take().into_iter().for_each(OpenBundle::keep);
+        Ok(format!("It is written into {}. Nothing of it has run.", added.servers.display()))
+    }
+
+    pub(super) fn open(&mut self, bundle: OpenBundle) {
+        *self = Self { bundle: Some(bundle), planned: None };
+    }
+
+    pub(super) fn leave(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) fn bundle(&mut self) -> Result<&mut OpenBundle, OpenBundleError> {
+        self.bundle.as_mut().ok_or(OpenBundleError::Gone)
+    }
 }
 
 fn has_plain_values(adding: &Addition) -> bool {

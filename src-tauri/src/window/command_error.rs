@@ -1,8 +1,12 @@
 //! Why a command failed, for the page.
 
+use ironcurtain_daemon::consent::visible;
 use ironcurtain_protocol::{ErrorCode, Reply};
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
+
+/// The most characters of a reason that are shown.
+const LONGEST: usize = 2000;
 
 /// Why a command failed. The page matches `code` and shows `message`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -12,9 +16,10 @@ pub(crate) struct CommandError {
 }
 
 impl CommandError {
-    /// The answer to a request that cannot be done, and why.
+    /// The answer to a request that cannot be done, and why, which may be in part in somebody else's words.
     pub(super) fn refused(problem: impl Display) -> Self {
-        Self { code: ErrorCode::Storage, message: problem.to_string() }
+        let message = visible::lines(&visible::head(&problem.to_string(), LONGEST));
+        Self { code: ErrorCode::Storage, message }
     }
 
     /// The answer to a request that makes no sense.

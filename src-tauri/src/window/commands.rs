@@ -4,8 +4,8 @@
 
 use super::command_error::CommandError;
 use super::{
-    AppState, adding, clients, grants, practice, profiles, record, rules, secrets, server_change, server_log,
-    servers, sessions, settings, snapshot, starting_folder, stops,
+    AppState, adding, bundles, clients, grants, practice, profiles, record, rules, secrets, server_change,
+    server_log, servers, sessions, settings, snapshot, starting_folder, stops,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -68,6 +68,10 @@ commands! {
     servers::keep_tools(name);
     adding::plan_server(wanted);
     adding::write_server();
+    bundles::choose_bundle();
+    bundles::pick_for_bundle(setting);
+    bundles::plan_bundle(wanted);
+    bundles::leave_bundle();
     server_change::plan_removal(name);
     server_change::remove_server();
     server_change::restore_server(name);

@@ -1,0 +1,69 @@
+//! Commands that add the server of a bundle (`.mcpb`): choosing it, picking what it is to work with, and showing what would be
+//! added, which [`write_server`](super::adding::write_server) writes.
+//!
+//! - It is unpacked to be read. Nothing of it runs, and nothing of it stays unless its server is added.
+//! - INVARIANT: the bundle, and each file or folder, is what a picker of the system gave to this process; the page names none.
+
+use super::AppState;
+use super::adding::PlannedServer;
+use super::command_error::{CommandError, aside};
+use super::grants::trusted;
+use super::open_bundle::{BundleView, OpenBundle, OpenBundleError, PathWish, WantedBundle};
+use super::pick::{pick, pick_bundle, pick_several};
+
+pub(super) async fn choose_bundle(state: &AppState) -> Result<Option<BundleView>, CommandError> {
+    let home = trusted(state)?.home;
+    let title = "Choose a bundle with a server";
+    let Some(file) = pick_bundle(title, &state.home).await else { return Ok(None) };
+    let (bundle, view) = aside(move || OpenBundle::open(&home, &file)).await?;
+    let opened = state.addition.with(move |draft| {
+        draft.open(bundle);
+        Ok::<_, OpenBundleError>(Some(view))
+    });
+    opened.await
+}
+
+pub(super) async fn pick_for_bundle(
+    state: &AppState,
+    setting: String,
+) -> Result<Option<Vec<String>>, CommandError> {
+    let key = setting.clone();
+    let asked = state.addition.with(move |draft| {
+        let bundle = draft.bundle()?;
+        Ok::<_, OpenBundleError>((bundle.folder(), bundle.path_wish(&key)?))
+    });
+    let (folder, PathWish { title, kind, several }) = asked.await?;
+    let paths = if several {
+        pick_several(&title, kind, &state.home).await
+    } else {
+        pick(&title, kind, &state.home).await.into_iter().collect()
+    };
+    if paths.is_empty() {
+        return Ok(None);
+    }
+    let picked = state.addition.with(move |draft| {
+        let bundle = draft.bundle()?;
+        // Another one may have been chosen meanwhile.
+        if bundle.folder() == folder { bundle.pick(&setting, paths) } else { Err(OpenBundleError::Gone) }
+    });
+    picked.await.map(Some)
+}
+
+pub(super) async fn plan_bundle(
+    state: &AppState,
+    wanted: WantedBundle,
+) -> Result<PlannedServer, CommandError> {
+    let home = trusted(state)?.home;
+    state.addition.with(move |draft| draft.plan_bundle(&home, wanted)).await
+}
+
+pub(super) async fn leave_bundle(state: &AppState) -> Result<(), CommandError> {
+    let left = state.addition.with(|draft| {
+        draft.leave();
+        Ok::<_, OpenBundleError>(())
+    });
+    left.await
+}
+
+#[cfg(test)]
+mod tests;

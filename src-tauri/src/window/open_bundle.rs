@@ -1,0 +1,179 @@
+//! A bundle (`.mcpb`) that a person looks at in the window: its maker's words for the page, and their answers to its settings.
+//!
+//! - INVARIANT: a file or folder that it is to work with is what a picker of the system gave to this process; the page names none.
+//! - What its maker wrote is shortened and made visible before the page has it.
+
+use super::pick::Picked;
+use ironcurtain_admin::catalog::{
+    Addition, Bundle, BundleAnswers, BundleError, BundleSetting, SettingKind, secret_name,
+};
+use ironcurtain_daemon::Home;
+use ironcurtain_daemon::consent::visible;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The most characters of its maker's words that are shown.
+const LONGEST: usize = 300;
+
+/// A bundle that is unpacked, and the paths that were picked for its settings.
+pub(super) struct OpenBundle {
+    bundle: Bundle,
+    picked: BTreeMap<String, Vec<String>>,
+}
+
+/// The answers of the page, but for files and folders.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WantedBundle {
+    /// The server's name; empty for its own.
+    pub(super) name: String,
+    /// The texts that were typed, by setting.
+    pub(super) values: BTreeMap<String, Vec<String>>,
+    /// The secrets that the person does without.
+    pub(super) without: BTreeSet<String>,
+}
+
+/// A bundle for the page.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct BundleView {
+    file: String,
+    name: String,
+    title: String,
+    about: String,
+    maker: String,
+    settings: Vec<SettingRow>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct SettingRow {
+    key: String,
+    title: String,
+    about: String,
+    kind: &'static str,
+    required: bool,
+    several: bool,
+    proposed: Vec<String>,
+}
+
+/// The picker that a setting wants.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct PathWish {
+    pub(super) title: String,
+    pub(super) kind: Picked,
+    pub(super) several: bool,
+}
+
+/// Why the answers to a bundle are not taken.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OpenBundleError {
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    #[error("`{0}` is picked, and not typed")]
+    Typed(String),
+    #[error("the bundle has no file or folder `{0}` to pick")]
+    NoPath(String),
+    #[error("the name of what was picked is not UTF-8")]
+    NotUtf8,
+    #[error("choose the bundle again")]
+    Gone,
+}
+
+impl OpenBundle {
+    pub(super) fn open(home: &Home, file: &Path) -> Result<(Self, BundleView), OpenBundleError> {
+        let bundle = Bundle::open(home, file)?;
+        let view = view(&bundle, file);
+        Ok((Self { bundle, picked: BTreeMap::new() }, view))
+    }
+
+    /// The folder that it lies in, which no other one ever has.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.bundle.folder().to_path_buf()
+    }
+
+    pub(super) fn path_wish(&self, key: &str) -> Result<PathWish, OpenBundleError> {
+        let setting = self.bundle.manifest.user_config.get(key).filter(|setting| setting.is_path());
+        let setting = setting.ok_or_else(|| OpenBundleError::NoPath(visible::line(key)))?;
+        let several = setting.multiple;
+        let (kind, what) = match (setting.kind() == SettingKind::File, several) {
+            (false, false) => (Picked::Folder, "a folder"),
+            (false, true) => (Picked::Folder, "folders"),
+            (true, false) => (Picked::File, "a file"),
+            (true, true) => (Picked::File, "files"),
+        };
+        let name = short(&self.bundle.manifest.name);
+        Ok(PathWish { title: format!("Pick {what} that {name} is to work with"), kind, several })
+    }
+
+    /// Takes what a picker gave for a setting.
+    pub(super) fn pick(&mut self, key: &str, paths: Vec<PathBuf>) -> Result<Vec<String>, OpenBundleError> {
+        self.path_wish(key)?;
+        let texts = paths.into_iter().map(|path| path.into_os_string().into_string());
+        let texts = texts.collect::<Result<Vec<_>, _>>().map_err(|_| OpenBundleError::NotUtf8)?;
+        self.picked.insert(key.to_owned(), texts.clone());
+        Ok(texts)
+    }
+
+    /// Its server by the person's answers.
+    pub(super) fn addition(&self, home: &Home, wanted: WantedBundle) -> Result<Addition, OpenBundleError> {
+        let WantedBundle { name, mut values, without } = wanted;
+        let settings = &self.bundle.manifest.user_config;
+        if let Some(typed) = values.keys().find(|key| settings.get(*key).is_some_and(BundleSetting::is_path))
+        {
+            return Err(OpenBundleError::Typed(visible::line(typed)));
+        }
+        values.extend(self.picked.clone());
+        let name = Some(name.trim()).filter(|name| !name.is_empty());
+        Ok(self.bundle.addition(home, name, &BundleAnswers { values, without })?)
+    }
+
+    /// The names that the keyring has for its secrets in a server, by their settings.
+    pub(super) fn secrets(&self, server: &str) -> BTreeMap<String, String> {
+        let settings = self.bundle.manifest.user_config.iter();
+        let secrets = settings.filter(|(_, setting)| setting.kind() == SettingKind::Secret);
+        secrets.map(|(key, _)| (key.clone(), secret_name(server, key))).collect()
+    }
+
+    /// Leaves it where it is, for its server.
+    pub(super) fn keep(self) {
+        self.bundle.keep();
+    }
+}
+
+fn view(bundle: &Bundle, file: &Path) -> BundleView {
+    let manifest = &bundle.manifest;
+    let title = if manifest.display_name.is_empty() { &manifest.name } else { &manifest.display_name };
+    let mut settings: Vec<SettingRow> = manifest.user_config.iter().map(row).collect();
+    settings.sort_by_key(|setting| !setting.required);
+    BundleView {
+        file: visible::path(&file.display().to_string()),
+        name: short(&manifest.name),
+        title: short(title),
+        about: short(&manifest.description),
+        maker: short(&manifest.author.name),
+        settings,
+    }
+}
+
+fn row((key, setting): (&String, &BundleSetting)) -> SettingRow {
+    SettingRow {
+        key: key.clone(),
+        title: short(if setting.title.is_empty() { key } else { &setting.title }),
+        about: short(&setting.description),
+        kind: match setting.kind() {
+            SettingKind::Text => "text",
+            SettingKind::Number => "number",
+            SettingKind::Toggle => "toggle",
+            SettingKind::Folder => "folder",
+            SettingKind::File => "file",
+            SettingKind::Secret => "secret",
+        },
+        required: setting.required,
+        several: setting.multiple,
+        proposed: setting.proposed().iter().map(|text| short(text)).collect(),
+    }
+}
+
+fn short(text: &str) -> String {
+    visible::line(&visible::head(text, LONGEST))
+}

@@ -1,0 +1,161 @@
+// A bundle (.mcpb) with a server: chosen by the system's picker, told in its maker's words, and the settings that it asks for.
+//
+// - Files and folders are picked; what its maker proposes for them is shown, and taken by nobody.
+// - A key is typed once. It is kept when the server is added, and forgotten here when the bundle is left.
+
+import { actButton } from "./acts.js";
+import * as backend from "./backend.js";
+import { html, live, nothing, repeat } from "./html.js";
+import * as parts from "./parts.js";
+import { focusOn, redraw } from "./state.js";
+
+/** @typedef {import("./types.js").BundleSetting} BundleSetting */
+
+/** @type {import("./types.js").OpenedBundle | null} */
+let bundle = null;
+let name = "";
+/** What was typed, by setting. @type {Map<string, string>} */
+const typed = new Map();
+/** What was picked, by setting. @type {Map<string, string[]>} */
+const picked = new Map();
+
+export const bundleIsOpen = () => bundle !== null;
+
+/** @param {() => void} chosen What to do when one was chosen. */
+export const chooseButton = (chosen) =>
+  actButton({
+    key: "choose-bundle",
+    ready: "Choose a bundle (.mcpb)\u2026",
+    going: "Choosing\u2026",
+    done: "Chosen",
+    failed: "Not possible",
+    again: true,
+    act: async () => {
+      const found = await backend.chooseBundle();
+      if (!found) return;
+      forgetBundle();
+      bundle = found;
+      chosen();
+      focusOn("bundle-name");
+    },
+  });
+
+/** Forgets the bundle, and all that was typed for it. */
+export function forgetBundle() {
+  bundle = null;
+  name = "";
+  typed.clear();
+  picked.clear();
+}
+
+/**
+ * Keeps the secrets that were typed for a server.
+ * @param {import("./types.js").PlannedServer} planned
+ */
+export async function keepSecrets({ secrets }) {
+  for (const [setting, secret] of Object.entries(secrets)) await backend.setSecret(secret, typed.get(setting) ?? "");
+}
+
+/** @param {(planned: import("./types.js").PlannedServer) => void} shown What to do with what would be added. */
+export function bundleForm(shown) {
+  if (bundle === null) return nothing;
+  const { title, maker, about, file, settings } = bundle;
+  const leave = async () => {
+    forgetBundle();
+    focusOn("choose-bundle");
+    await backend.leaveBundle();
+  };
+  return html`
+    <div class="panel" role="group" aria-label="The bundle ${title}">
+      <h3>${parts.foreign(title)}</h3>
+      <div class="facts">${parts.path(file)}</div>
+      <p class="small quiet">It says it is${maker ? html` by ${parts.foreign(maker)}` : nothing}: ${about ? html`\u201c${parts.foreign(about)}\u201d` : "nothing more."}</p>
+      <div class="form">
+        ${parts.field("Name", html`<input type="text" autocomplete="off" spellcheck="false" placeholder=${bundle.name} data-key="bundle-name" .value=${live(name)} @input=${(/** @type {Event} */ event) => { name = parts.valueOf(event); redraw(); }}>`, "Empty for its own.")}
+        ${repeat(settings, (one) => one.key, setting)}
+      </div>
+      <div class="both start">
+        ${actButton({
+          key: "plan-bundle",
+          ready: "Show what would be added",
+          going: "Looking\u2026",
+          done: "Looked",
+          failed: "Not possible",
+          again: true,
+          kind: "main",
+          off: !settings.every(isFilled),
+          act: async () => shown(await backend.planBundle({ name, values: valuesOf(settings), without: withoutSecrets(settings) })),
+        })}
+        ${parts.button("leave-bundle", "Leave it", () => void leave(), { leaves: true })}
+      </div>
+    </div>`;
+}
+
+/**
+ * What stands in a field.
+ * @param {BundleSetting} one
+ */
+const textOf = (one) => typed.get(one.key) ?? (one.kind === "secret" ? "" : one.proposed.join(", "));
+
+/** @param {BundleSetting} one */
+const isPath = (one) => one.kind === "folder" || one.kind === "file";
+
+/** @param {BundleSetting} one */
+const isFilled = (one) => !one.required || one.kind === "toggle" || (isPath(one) ? picked.has(one.key) : textOf(one) !== "");
+
+/**
+ * The answers that are not as they are proposed. A box that is not ticked is a no.
+ * @param {BundleSetting[]} settings
+ * @returns {Record<string, string[]>}
+ */
+const valuesOf = (settings) =>
+  Object.fromEntries(settings.flatMap((one) => {
+    if (one.kind === "toggle") return [[one.key, [String(textOf(one) === "true")]]];
+    const text = typed.get(one.key);
+    return isPath(one) || one.kind === "secret" || text === undefined ? [] : [[one.key, text === "" ? [] : [text]]];
+  }));
+
+/** @param {BundleSetting[]} settings */
+const withoutSecrets = (settings) => settings.filter((one) => one.kind === "secret" && textOf(one) === "").map(({ key }) => key);
+
+/** @param {BundleSetting} one */
+function setting(one) {
+  if (isPath(one)) return pathField(one);
+  const type = (/** @type {string} */ text) => {
+    typed.set(one.key, text);
+    redraw();
+  };
+  const hint = html`${parts.foreign(one.about)} ${one.kind === "secret" ? "Kept with your secrets, and given to this server alone. " : nothing}${one.required || one.kind === "toggle" ? nothing : "Can be left empty."}`;
+  if (one.kind === "toggle") {
+    return html`<div class="field">${parts.tick(`bundle:${one.key}`, parts.foreign(one.title), textOf(one) === "true", (on) => type(String(on)))}<span class="hint">${hint}</span></div>`;
+  }
+  return parts.field(
+    one.title,
+    html`<input type=${one.kind === "secret" ? "password" : "text"} inputmode=${one.kind === "number" ? "decimal" : nothing} autocomplete="off" spellcheck="false"
+      data-key="bundle:${one.key}" .value=${live(textOf(one))} @input=${(/** @type {Event} */ event) => type(parts.valueOf(event))}>`,
+    hint,
+  );
+}
+
+/** @param {BundleSetting} one */
+function pathField(one) {
+  const ready = one.kind === "folder" ? (one.several ? "Pick folders\u2026" : "Pick a folder\u2026") : one.several ? "Pick files\u2026" : "Pick a file\u2026";
+  return html`
+    <div class="field wide"><span class="name">${parts.foreign(one.title)}</span>
+      ${(picked.get(one.key) ?? []).map((path) => html`<div>${parts.path(path)}</div>`)}
+      <div>${actButton({
+        key: `bundle-pick:${one.key}`,
+        ready,
+        label: `${ready} ${one.title}`,
+        going: "Picking\u2026",
+        done: "Picked",
+        failed: "Not picked",
+        again: true,
+        act: async () => {
+          const paths = await backend.pickForBundle(one.key);
+          if (paths) picked.set(one.key, paths);
+        },
+      })}</div>
+      <span class="hint">${parts.foreign(one.about)} ${one.proposed.length > 0 ? html`Its maker proposes ${parts.foreign(one.proposed.join(", "))}, which is taken only if you pick it. ` : nothing}${one.required ? nothing : "Can be left out. "}It stays closed until you say yes for the agent that uses it.</span>
+    </div>`;
+}
