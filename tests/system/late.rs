@@ -87,6 +87,20 @@ fn a_yes_for_longer_serves_all_of_them_and_what_else_waits_is_judged_again() {
 }
 
 #[test]
+fn a_yes_settles_what_is_just_about_to_be_asked() {
+    let world = World::new();
+    let mut client = world.connect("filesystem");
+    for n in 0..100 {
+        let pair = ["a", "b"].map(|name| world.file(&format!("docs{n}/{name}.txt"), name));
+        world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+        world.person.will(Next::Ignore);
+        let calls = pair.map(|path| client.begin_call("read_text_file", json!({ "path": path })));
+        assert_eq!(calls.map(|call| client.outcome(call).ok().to_owned()), ["a", "b"]);
+        world.person.forget();
+    }
+}
+
+#[test]
 fn calls_that_differ_in_anything_are_questions_of_their_own() {
     let world = World::new();
     let report = world.file("docs/report.txt", "the report");

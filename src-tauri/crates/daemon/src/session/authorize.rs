@@ -202,16 +202,14 @@ impl Session {
     /// Completes when the call needs no question any more, because of an answer to another one or of another policy.
     pub(super) async fn no_question_left(&self, tool: &ToolCall) {
         let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
-        loop {
+        // Something may have changed between the judgement that led to the question and the first look here.
+        while matches!(self.judge(tool, &[]).await.verdict, Verdict::Escalate(_)) {
             let changed = tokio::select! {
                 changed = table.changed() => changed,
                 changed = snapshots.changed() => changed,
             };
             if changed.is_err() {
                 return std::future::pending().await;
-            }
-            if !matches!(self.judge(tool, &[]).await.verdict, Verdict::Escalate(_)) {
-                return;
             }
         }
     }
