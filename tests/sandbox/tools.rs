@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const COPIES: &str = "ESCAPE_SUITE_PROGRAMS";
 
 /// No such users need exist. Each group has one of its own, so that attacks without a sandbox do not reach another's.
-const USERS: std::ops::Range<u32> = 64_000..65_000;
+const USERS: std::ops::Range<u32> = 64_000..64_100;
 
 /// The programs, and a directory for scenes.
 pub(crate) struct Tools {
@@ -66,6 +66,14 @@ impl Tools {
 pub(crate) struct Copies {
     dir: TempDir,
     user: u32,
+    /// Nobody else is this user meanwhile.
+    _held: fs::File,
+}
+
+/// This user, unless somebody else is.
+fn free(user: u32) -> Option<(u32, fs::File)> {
+    let file = fs::File::create(format!("/var/tmp/ironcurtain-escape-user-{user}")).ok()?;
+    file.try_lock().is_ok().then_some((user, file))
 }
 
 impl Copies {
@@ -79,14 +87,14 @@ impl Copies {
         }
         let place = dir.path().join("scenes");
         fs::create_dir(&place).unwrap();
-        let user = USERS.start + std::process::id() % (USERS.end - USERS.start);
+        let (user, held) = USERS.clone().find_map(free).unwrap();
         chown(&place, Some(user), Some(user)).unwrap();
         // Runs as root, for that user alone.
         let trap = dir.path().join("becomes-root");
         fs::copy(&tools.probe, &trap).unwrap();
         chown(&trap, None, Some(user)).unwrap();
         fs::set_permissions(&trap, fs::Permissions::from_mode(0o4750)).unwrap();
-        Self { dir, user }
+        Self { dir, user, _held: held }
     }
 
     /// This very program again, as the ordinary user.

@@ -4,7 +4,7 @@ use crate::client::{BOUND, Client};
 use crate::hostile;
 use crate::machine::Machine;
 use crate::scripted;
-use crate::world::World;
+use crate::world::{World, eventually};
 use serde_json::{Value, json};
 
 /// A server that answers a call of `tool` with the bytes `data`, a Python expression, and any other call well.
@@ -81,9 +81,14 @@ for m in messages():
     assert!(told.contains("Traceback: no \\u{1b}[31mway"), "{told}");
     assert!(told.contains("[redacted: a token]") && !told.contains("ghp_abc") && told.len() < 2000, "{told}");
     lives(&mut client);
-    let record = world.log();
-    let outcome = record.lines().find(|line| line.contains("\"outcome\"") && line.contains("signal 11"));
-    assert!(outcome.is_some_and(|line| line.contains("Traceback") && !line.contains("ghp_abc")), "{record}");
+    let outcome = || {
+        let record = world.log();
+        let mut lines = record.lines();
+        lines.find(|line| line.contains("\"outcome\"") && line.contains("signal 11")).map(str::to_owned)
+    };
+    eventually("it is on record", BOUND, || outcome().is_some());
+    let outcome = outcome().unwrap();
+    assert!(outcome.contains("Traceback") && !outcome.contains("ghp_abc"), "{outcome}");
 }
 
 #[test]
@@ -182,7 +187,7 @@ fn a_client_that_is_gone_ends_its_session_though_a_call_is_under_way() {
     client.plain("heard").ok();
     drop(client);
     let began = std::time::Instant::now();
-    crate::world::eventually("its end", BOUND, || {
+    eventually("its end", BOUND, || {
         let shown: Value = serde_json::from_slice(&machine.command(&["sessions", "--json"]).stdout).unwrap();
         shown["sessions"].as_array().unwrap().is_empty()
     });

@@ -142,9 +142,12 @@ fn a_broken_and_a_hanging_server_cost_the_others_nothing() {
     let told =
         client.wait_for(|m| m["method"] == "notifications/message" && m["params"]["logger"] == "ironcurtain");
     assert!(told["params"]["data"].as_str().unwrap().contains("the server `broken` is missing"), "{told}");
+    eventually("the person sees why", BOUND, || {
+        let trouble =
+            world.sessions().into_iter().find(|session| session.server == "broken").unwrap().trouble;
+        trouble.is_some_and(|why| why.contains("it ended with status 1"))
+    });
     let sessions = world.sessions();
-    let broken = sessions.iter().find(|session| session.server == "broken").unwrap();
-    assert!(broken.trouble.as_ref().is_some_and(|why| why.contains("it ended with status 1")), "{broken:?}");
     assert_eq!(sessions.len(), 5);
     assert!(sessions.iter().all(|one| one.connection.is_some() && one.connection == sessions[0].connection));
     client.call("nothing__such", json!({})).refused("no tool is called `nothing__such`");
@@ -166,7 +169,7 @@ fn entries_come_and_go_at_once_and_a_server_that_comes_late_appears() {
 
     edit(&entries, |servers| drop(servers.as_object_mut().unwrap().remove("everything")));
     wait_for_change(&mut client);
-    assert!(!lists(&mut client, "everything__echo"));
+    eventually("it is gone", BOUND, || !lists(&mut client, "everything__echo"));
     client
         .call("everything__echo", json!({ "message": "hi" }))
         .refused("no tool is called `everything__echo`");
@@ -360,6 +363,7 @@ fn a_person_ends_the_session_with_one_server_and_with_the_last_the_connection() 
     };
     end("filesystem");
     wait_for_change(&mut client);
+    eventually("it is gone", BOUND, || !lists(&mut client, "filesystem__read_file"));
     client
         .call("filesystem__read_file", json!({}))
         .refused("the session with the server `filesystem` was ended");

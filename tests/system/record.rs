@@ -177,6 +177,7 @@ fn a_record_whose_end_was_cut_off_between_two_entries_is_not_whole() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("heard").ok();
+    eventually("its end is on record", BOUND, || world.log().contains("\"outcome\""));
     assert!(world.audit().intact);
     let log = world.home.audit().join("audit.jsonl");
     let written = std::fs::read_to_string(&log).unwrap();

@@ -21,7 +21,7 @@ for m in messages():
     elif m.get("method") == "tools/call":
         waits = m
         if m["params"]["name"] == "slow":
-            time.sleep(1)
+            while not os.path.exists("go"): time.sleep(0.01)
         say(id="s", method="sampling/createMessage", params={"systemPrompt": "be brief", "maxTokens": 9,
             "messages": [{"role": "user", "content": {"type": "text", "text": "what is in the letter?"}}]})
     elif m.get("id") == "s":
@@ -182,6 +182,7 @@ fn a_paused_agent_s_model_is_not_asked_whatever_the_setting_says() {
     let session = world.sessions()[0].id.clone();
     eventually("the call is at its server", BOUND, || world.log().contains("\"slow\""));
     assert_eq!(world.request(Request::Pause { session: session.clone() }), Reply::Done);
+    std::fs::write(world.sandbox().join("go"), "").unwrap();
     let refused = client.outcome(call);
     assert!(refused.ok().contains("the user paused this agent"), "{}", refused.text);
     assert_eq!(world.request(Request::Resume { session }), Reply::Done);

@@ -78,7 +78,7 @@ fn a_session_that_is_ended_leaves_nothing() {
     assert!(client.wait_until_ended());
     eventually("its end", BOUND, || world.sessions().is_empty() && world.grants().is_empty());
     eventually("the end of its processes", BOUND, || below.iter().all(|p| !p.is_alive()));
-    assert_eq!(world.person.withdrawn().len(), 1);
+    eventually("the question is taken away", BOUND, || world.person.withdrawn().len() == 1);
     let again = world.request(Request::EndSession { session: id });
     assert!(matches!(again, Reply::Failed { .. }), "{again:?}");
     assert!(world.log().contains("ended its session"));

@@ -64,6 +64,7 @@ fn questions_that_others_settle_are_not_counted() {
     let waits = client.begin_call("open", json!({ "path": files[0] }));
     eventually("it is asked about", BOUND, || world.person.count() == 1);
     let joins = client.begin_call("open", json!({ "path": files[0] }));
+    eventually("it joins", BOUND, || world.log().contains("it waits for the answer to the same question"));
     world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
     look(&mut client, &files[1]).ok();
     client.outcome(waits).ok();

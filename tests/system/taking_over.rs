@@ -173,6 +173,8 @@ fn a_connection_with_several_servers_goes_on_with_each_of_their_sessions() {
     let mut client = Client::spawn(shim, &place.ours());
     client.handshake();
     eventually("it is there", BOUND, || !client.call("hostile__now", json!({})).is_error);
+    let all = |client: &mut Client| client.request("tools/list", json!({})).to_string();
+    eventually("so is the other one", BOUND, || all(&mut client).contains("filesystem__"));
     client.call("hostile__open", json!({ "path": report })).refused("nobody can be asked");
     let folders = |place: &Place| {
         std::fs::read_dir(place.home.sessions())

@@ -111,14 +111,14 @@ fn what_the_policy_denies_is_not_proposed() {
     let no_writing = rule("no-writing", json!({ "roles": ["write-path"] }), "deny");
     let world = World::with(policy(json!([no_writing, asks])));
     let project = outside(&world);
-    connect(&world, &project);
+    let _client = connect(&world, &project);
     eventually("reading is proposed", BOUND, || world.person.count() == 1);
     let question = world.person.asked().remove(0);
     assert_eq!(question.offers.iter().map(|offer| offer.reach).collect::<Vec<_>>(), [Reach::ProjectToRead]);
     let no_reading = rule("no-reading", json!({ "roles": ["read-path"] }), "deny");
     let world = World::with(policy(json!([no_reading, asks])));
     let project = outside(&world);
-    connect(&world, &project);
+    let _client = connect(&world, &project);
     let why = format!("{} is not proposed: the policy denies it", project.display());
     eventually("its log says why", BOUND, || logs(&world).contains(&why));
     assert_eq!(world.person.count(), 0);

@@ -165,9 +165,11 @@ impl World {
         }
     }
 
-    /// The audit log as it stands.
+    /// The audit log as it stands, without a line that is being written.
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.home.audit().join("audit.jsonl")).unwrap()
+        let mut log = std::fs::read(self.home.audit().join("audit.jsonl")).unwrap();
+        log.truncate(log.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
+        String::from_utf8(log).unwrap()
     }
 
     /// The session sandbox directory of the only session.

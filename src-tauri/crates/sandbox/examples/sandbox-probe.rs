@@ -20,6 +20,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc,
     },
     thread::{self, JoinHandle},
 };
@@ -80,14 +81,19 @@ fn begin_to_stare(path: &str) -> Result<Stare, Box<dyn Error>> {
         Ok(seen) => Err(format!("{path}: {}", String::from_utf8_lossy(&seen))),
         Err(error) => Err(format!("{path}: {error}")),
     };
+    let (begun, begins) = mpsc::channel();
     let looks = thread::spawn(move || {
         let mut looks = 0;
         while !told.load(Ordering::Relaxed) {
             look()?;
             looks += 1;
+            // Only the first is waited for.
+            let _ = begun.send(());
         }
         Ok(looks)
     });
+    // One that failed ended, which is told when it is asked for.
+    let _ = begins.recv();
     Ok(Stare { stop, looks })
 }
 

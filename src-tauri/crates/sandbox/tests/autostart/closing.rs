@@ -139,11 +139,15 @@ fn a_look_before_the_start_is_bounded_and_says_so() {
 #[test]
 fn opening_is_quick() {
     let mut scene = Scene::guarded();
-    let empty = scene.at("empty");
-    fs::create_dir(&empty).unwrap();
-    let time = Instant::now();
-    scene.watcher.open("s", empty.to_str().unwrap()).unwrap();
-    let empty = time.elapsed();
+    // The quickest of some: the machine may do other things meanwhile.
+    let empty = (0..3).map(|n| {
+        let empty = scene.at(&format!("empty{n}"));
+        fs::create_dir(&empty).unwrap();
+        let time = Instant::now();
+        scene.watcher.open("s", empty.to_str().unwrap()).unwrap();
+        time.elapsed()
+    });
+    let empty = empty.min().unwrap();
     git(&scene.at("root"), &["init", "-q"]);
     for file in 0..4_900 {
         scene.write(&format!("root/{}/{file}.txt", file / 50), "");

@@ -156,25 +156,24 @@ impl Inside<'_> {
             return Err(Errno::STALE);
         }
         let read_only = Attributes { set: libc::MOUNT_ATTR_RDONLY, recursive: true, ..Attributes::default() };
-        loop {
-            let error = match set_attributes(&mount, read_only) {
-                Ok(()) => return Ok(()),
-                Err(error) => Errno::from_io_error(&error).unwrap_or(Errno::PERM),
-            };
-            if error != Errno::BUSY || Instant::now() >= deadline {
-                return Err(error);
-            }
-            thread::sleep(STEP);
-        }
+        until_free(deadline, || {
+            let made = set_attributes(&mount, read_only);
+            made.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PERM))
+        })
     }
 }
 
 fn unmount_plainly(point: &OsStr, deadline: Instant) -> bool {
+    until_free(deadline, || unmount(point, UnmountFlags::NOFOLLOW)).is_ok()
+}
+
+/// Tries until it is not busy. The last try begins after the deadline, however long this thread did not run before it.
+fn until_free(deadline: Instant, attempt: impl Fn() -> Result<(), Errno>) -> Result<(), Errno> {
     loop {
-        match unmount(point, UnmountFlags::NOFOLLOW) {
-            Ok(()) => return true,
-            Err(Errno::BUSY) if Instant::now() < deadline => thread::sleep(STEP),
-            Err(_) => return false,
+        let is_last = Instant::now() >= deadline;
+        match attempt() {
+            Err(Errno::BUSY) if !is_last => thread::sleep(STEP),
+            done => return done,
         }
     }
 }

@@ -12,15 +12,20 @@ fn of(id: &str) -> Question {
 
 /// Asks about these, and leafs to the end of all that the person can allow together.
 fn sees_all(person: &Person) -> String {
+    sees_all_and(person, "\n")
+}
+
+/// As [`sees_all`], with this typed at the end of it.
+fn sees_all_and(person: &Person, at_its_end: &str) -> String {
     person.types("b\n");
     let mut seen = String::new();
     loop {
         seen.push_str(&person.sees(" Enter: "));
-        let rest = person.sees(". ");
-        person.types("\n");
-        if rest.starts_with("back") {
+        if person.sees(". ").starts_with("back") {
+            person.types(at_its_end);
             return seen;
         }
+        person.types("\n");
     }
 }
 
@@ -87,9 +92,8 @@ fn nothing_is_allowed_together_by_less_than_all_of_it() {
                 person.types("q\n");
             }
             Some("all 2\n") => {
-                sees_all(&person);
-                // Typed before it was quiet for half a second.
-                person.types("all 2\n");
+                // Typed before it was quiet for half a second, for it is all one.
+                sees_all_and(&person, "\nall 2\n");
                 person.sees(PROMPT);
                 person.types("\n");
             }
