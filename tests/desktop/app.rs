@@ -7,6 +7,7 @@ use ironcurtain_testkit::JsonProcess;
 use ironcurtain_testkit::client::AgentClient;
 use serde_json::json;
 use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -155,7 +156,7 @@ fn a_start_beside_one_that_runs_in_a_terminal_says_so_and_ends() {
         terminal.arg("--allow-root");
     }
     let _first = App(terminal.spawn().expect("ironcurtain"));
-    until("the socket", || screen.home().join("ironcurtain/run/socket").exists().then_some(()));
+    listens(&screen);
     let mut second = App::start(&screen, &["--background"]);
     until("the message", || {
         let all = screen.controls("");
@@ -216,7 +217,7 @@ fn without_a_desktop_it_denies_what_it_cannot_ask() {
     let log = BufReader::new(headless.0.stderr.take().expect("its log"));
     let mut said = log.lines().map_while(Result::ok);
     assert!(said.any(|line| line.contains("what has to be asked is denied: you have no desktop session")));
-    until("the socket", || screen.home().join("ironcurtain/run/socket").exists().then_some(()));
+    listens(&screen);
     let mut agent = agent(&screen);
     let call = begin_reading(&mut agent, &file);
     let denied = agent.answer(call);
@@ -230,7 +231,7 @@ fn started_later_the_app_takes_the_place_of_one_that_can_ask_nobody_and_asks_for
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
     let mut headless = App(without_a_desktop(&screen).stderr(Stdio::null()).spawn().expect("ironcurtain"));
-    until("the socket", || screen.home().join("ironcurtain/run/socket").exists().then_some(()));
+    listens(&screen);
     let mut agent = agent(&screen);
     let call = begin_reading(&mut agent, &file);
     assert_eq!(agent.answer(call)["result"]["isError"], true);
@@ -308,6 +309,12 @@ pub(crate) fn command(screen: &Screen, arguments: &[&str]) -> Command {
         command.arg("--allow-root");
     }
     command
+}
+
+/// Waits until IronCurtain listens: its socket is there a moment earlier.
+pub(crate) fn listens(screen: &Screen) {
+    let socket = screen.home().join("ironcurtain/run/socket");
+    until("a socket with somebody behind it", || UnixStream::connect(&socket).ok());
 }
 
 /// The app: the one of this build, or the one that is to be measured.

@@ -1,6 +1,6 @@
 //! Taking back in the real app, while an agent calls twenty times a second: every press lands on the row on which it began.
 
-use crate::app::{App, agent, begin_reading, beside};
+use crate::app::{App, agent, begin_reading, beside, listens};
 use crate::screen::{Screen, until};
 use crate::stand::DIALOG;
 use crate::webdriver::Page;
@@ -33,7 +33,7 @@ fn every_press_lands_on_its_row_under_twenty_calls_a_second_and_undo_asks_again(
     grant_always(&screen, &home, rows.iter().chain(&busy));
 
     let _app = App::start(&screen, &[]);
-    until("the app", || home.socket.exists().then_some(()));
+    listens(&screen);
     let calls = Calls::begin(&screen, busy);
     window::open(&screen, "What you granted");
     for (n, row) in rows.iter().enumerate() {

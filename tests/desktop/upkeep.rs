@@ -1,7 +1,7 @@
 //! Upkeep in the real app: a server is opened, closed, taken out and put back, one comes in a bundle, and a file in quarantine is
 //! put back.
 
-use crate::app::{App, agent};
+use crate::app::{App, agent, listens};
 use crate::screen::{Screen, until};
 use crate::{tray, window};
 use ironcurtain_daemon::Home;
@@ -23,7 +23,7 @@ fn a_host_is_opened_and_closed_and_the_server_taken_out_and_put_back_with_all_el
     let text = "{\n  \"_comment\": \"mine\",\n  \"filesystem\": { \"command\": \"ironcurtain-filesystem\", \"args\": [] }\n}\n";
     fs::write(&file, text).expect("the servers");
     let _app = App::start(&screen, &[]);
-    until("the app", || home.socket.exists().then_some(()));
+    listens(&screen);
     let first = agent(&screen);
     window::open(&screen, "Servers");
     let hosts = || entry(&file).map(|entry| entry["sandbox"]["network"]["allowedDomains"].clone());
@@ -113,7 +113,7 @@ fn a_file_in_quarantine_is_put_back_after_it_was_said_when_it_runs_and_nothing_i
     let rules = json!({ "schemaVersion": 1, "rules": [rule] }).to_string();
     fs::write(home.policy().join("compiled-policy.json"), rules).expect("the rules");
     let _app = App::start(&screen, &[]);
-    until("the app", || home.socket.exists().then_some(()));
+    listens(&screen);
     let mut first = agent(&screen);
     let makefile = folder.join("Makefile");
     let call =
