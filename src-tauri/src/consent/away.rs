@@ -1,7 +1,8 @@
 //! Tells when the screen is locked and when the machine goes to sleep: nobody can be asked then, and no key or click that was
 //! meant to unlock or to wake it is an answer.
 //!
-//! - What the login manager (logind) says of this session, on the system's bus. Where there is none, nobody is ever away.
+//! - What the login manager (logind) says of this session, on the system's bus. Until it has told, nobody is asked; where there is
+//!   none, nobody is ever away.
 
 use super::Command;
 use gtk::gio::{self, prelude::*};
@@ -33,6 +34,7 @@ pub(super) async fn follow(queue: WeakUnboundedSender<Command>) -> std::convert:
     let bus = begin(&queue).await;
     if let Err(error) = &bus {
         tracing::info!(%error, "whether the screen is locked or the machine asleep is not known");
+        tell(&queue, Command::Locked(false));
     }
     std::future::pending().await
 }

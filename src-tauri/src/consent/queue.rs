@@ -31,7 +31,7 @@ pub(super) struct DialogQueue {
     not_before: Option<Instant>,
     /// The place where the last dialog had its Allow.
     last: Option<AllowPlace>,
-    /// The screen is locked.
+    /// The screen is locked, or nobody has told yet that it is not.
     locked: bool,
     /// The machine sleeps, or is about to.
     asleep: bool,
@@ -57,7 +57,7 @@ impl DialogQueue {
             dialog: None,
             not_before: None,
             last: None,
-            locked: false,
+            locked: true,
             asleep: false,
         };
         while let Some(command) = commands.recv().await {
