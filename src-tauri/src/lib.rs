@@ -7,6 +7,8 @@
 mod autostart;
 mod backend;
 mod consent;
+#[cfg(target_os = "linux")]
+mod in_front;
 mod options;
 mod shell;
 mod single;

@@ -46,6 +46,7 @@ use crate::consent::DialogConsent;
 use adding::AdditionDraft;
 use clients::ClientDrafts;
 use ironcurtain_daemon::StandingGrant;
+use pick::Pickers;
 use secrets::SecretMoveDraft;
 use server_change::ServerChangeDrafts;
 use servers::ServerDrafts;
@@ -57,6 +58,7 @@ struct AppState {
     backend: Arc<dyn Backend>,
     desktop: DialogConsent,
     home: PathBuf,
+    pickers: Pickers,
     /// Grants that were taken back in the window, for giving them again; the newest last.
     taken_back: Mutex<Vec<StandingGrant>>,
     drafts: ServerDrafts,
@@ -72,6 +74,7 @@ impl AppState {
             backend,
             desktop,
             home,
+            pickers: Pickers::default(),
             taken_back: Mutex::default(),
             drafts: ServerDrafts::default(),
             client_drafts: ClientDrafts::default(),

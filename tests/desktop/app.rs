@@ -55,11 +55,8 @@ fn a_folder_is_picked_in_the_window_and_open_to_the_agent_until_it_is_taken_back
     let mut agent = agent(&screen);
     window::says(&screen, "1 session connected.");
     window::open(&screen, "What you granted");
-    let named = |name: &str| {
-        until(name, || screen.controls("^IronCurtain$").into_iter().find(|one| one.name == name))
-    };
-    screen.click(&named("Grant something beforehand"));
-    screen.click(&named("Pick a folder\u{2026}"));
+    screen.click(&window::named(&screen, "Grant something beforehand"));
+    screen.click(&window::named(&screen, "Pick a folder\u{2026}"));
     screen.activate(&screen.window("^Grant a folder with all that is below it$"));
     screen.xdotool(&["type", "--delay", "20", folder.to_str().expect("a plain path")]);
     screen.key("Return");
@@ -289,7 +286,7 @@ impl App {
         self.0.id()
     }
 
-    fn exit(&mut self) -> Option<i32> {
+    pub(crate) fn exit(&mut self) -> Option<i32> {
         until("the end of the app", || self.0.try_wait().expect("its state")).code()
     }
 }

@@ -16,6 +16,7 @@ mod dialog;
 mod dialog_look;
 mod figures;
 mod life;
+mod managers;
 mod pictures;
 mod races;
 mod screen;

@@ -42,7 +42,7 @@ impl Control {
 impl Screen {
     /// An X server with openbox.
     pub(crate) fn start() -> Self {
-        Self::with("openbox", &[])
+        Self::under("openbox")
     }
 
     /// A small X server with openbox, and text twice as large.
@@ -52,9 +52,18 @@ impl Screen {
         screen.on_x("1024x768x24", "openbox", &[])
     }
 
-    /// An X server with this window manager.
-    pub(crate) fn with(manager: &str, arguments: &[&str]) -> Self {
-        Self::empty().on_x("1280x800x24", manager, arguments)
+    /// An X server with the window manager of that name.
+    pub(crate) fn under(manager: &str) -> Self {
+        let screen = Self::empty();
+        let settings = screen.home().join("i3");
+        std::fs::write(&settings, "font pango:monospace 8\n").expect("i3's settings");
+        let arguments: &[&str] = match manager {
+            "i3" => &["-c", settings.to_str().expect("a plain path")],
+            "xfwm4" => &["--compositor=off"],
+            "mutter" => &["--x11"],
+            _ => &[],
+        };
+        screen.on_x("1280x800x24", manager, arguments)
     }
 
     fn on_x(self, size: &str, manager: &str, arguments: &[&str]) -> Self {
@@ -215,6 +224,15 @@ impl Screen {
         let [x, y, width, height] = control.place;
         let (x, y) = ((x + width / 2).to_string(), (y + height / 2).to_string());
         self.xdotool(&["mousemove", &x, &y, "mousedown", "1", "sleep", seconds, "mouseup", "1"]);
+    }
+
+    /// Presses a control with the pointer, and lets go once something else has happened.
+    pub(crate) fn press_while(&self, control: &Control, happens: impl FnOnce()) {
+        let [x, y, width, height] = control.place;
+        let (x, y) = ((x + width / 2).to_string(), (y + height / 2).to_string());
+        self.xdotool(&["mousemove", &x, &y, "mousedown", "1"]);
+        happens();
+        self.xdotool(&["mouseup", "1"]);
     }
 
     /// The window whose title matches, once it can be seen.

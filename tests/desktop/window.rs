@@ -1,6 +1,6 @@
 //! The window: what its pages show, and what its buttons do.
 
-use crate::screen::{Screen, until};
+use crate::screen::{Control, Screen, until};
 use crate::stand::{DIALOG, Stand};
 
 /// Title of the window.
@@ -137,6 +137,11 @@ pub(crate) fn says(screen: &Screen, words: &str) {
     until(&format!("the window to say `{words}`"), || text(screen).contains(words).then_some(()));
 }
 
+/// The control of that name, once the window has it.
+pub(crate) fn named(screen: &Screen, name: &str) -> Control {
+    until(name, || screen.controls(WINDOW).into_iter().find(|one| one.name == name))
+}
+
 /// Waits until no button has that name any more.
 fn gone(screen: &Screen, button: &str) {
     until(&format!("`{button}` to go"), || {
@@ -146,12 +151,14 @@ fn gone(screen: &Screen, button: &str) {
     });
 }
 
-/// Opens a page by its link.
+/// Opens a page by its link, and waits until it is the one that is shown.
 pub(crate) fn open(screen: &Screen, page: &str) {
+    let link = || {
+        let mut all = screen.controls(WINDOW).into_iter();
+        all.find(|one| one.role == "link" && one.name.starts_with(page))
+    };
     until(page, || {
-        let links = screen.controls(WINDOW).into_iter().filter(|one| one.role == "link");
-        let link = links.into_iter().find(|one| one.name.starts_with(page))?;
-        screen.click(&link);
-        text(screen).lines().any(|line| line == page).then_some(())
+        screen.click(&link()?);
+        link().filter(|link| link.is("active"))
     });
 }

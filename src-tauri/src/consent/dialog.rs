@@ -21,6 +21,7 @@ use super::clock::{Countdown, clock_words};
 use super::reading::ReadExtent;
 use super::view::{ConsentView, allow_words};
 use super::{Command, DialogResult};
+use crate::in_front;
 use gtk::ResponseType;
 use gtk::glib::{self, ControlFlow};
 use gtk::prelude::*;
@@ -148,7 +149,7 @@ impl Dialog {
 
     /// Brings the dialog to the front, because the person asked for it.
     pub(super) fn raise(&self) {
-        self.0.layout.window.present();
+        in_front::bring(&self.0.layout.window);
     }
 
     /// The last press of a button or a key in it.

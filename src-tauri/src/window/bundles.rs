@@ -9,12 +9,11 @@ use super::adding::PlannedServer;
 use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use super::open_bundle::{BundleView, OpenBundle, OpenBundleError, PathWish, WantedBundle};
-use super::pick::{pick, pick_bundle, pick_several};
 
 pub(super) async fn choose_bundle(state: &AppState) -> Result<Option<BundleView>, CommandError> {
     let home = trusted(state)?.home;
     let title = "Choose a bundle with a server";
-    let Some(file) = pick_bundle(title, &state.home).await else { return Ok(None) };
+    let Some(file) = state.pickers.pick_bundle(title, &state.home).await else { return Ok(None) };
     let (bundle, view) = aside(move || OpenBundle::open(&home, &file)).await?;
     let opened = state.addition.with(move |draft| {
         draft.open(bundle);
@@ -34,9 +33,9 @@ pub(super) async fn pick_for_bundle(
     });
     let (folder, PathWish { title, kind, several }) = asked.await?;
     let paths = if several {
-        pick_several(&title, kind, &state.home).await
+        state.pickers.pick_several(&title, kind, &state.home).await
     } else {
-        pick(&title, kind, &state.home).await.into_iter().collect()
+        state.pickers.pick(&title, kind, &state.home).await.into_iter().collect()
     };
     if paths.is_empty() {
         return Ok(None);

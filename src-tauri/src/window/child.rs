@@ -8,6 +8,8 @@ mod engine;
 
 use super::command_error::CommandError;
 use super::wire::{FromWindow, ToWindow};
+#[cfg(target_os = "linux")]
+use crate::in_front;
 use ironcurtain_protocol::{FrameError, read_frame, write_frame};
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 use tauri::ipc::{Invoke, InvokeBody, InvokeError, InvokeResolver, InvokeResponseBody};
-use tauri::{AppHandle, Context, Emitter, Manager, WebviewUrl, WebviewWindowBuilder, Wry};
+use tauri::{AppHandle, Context, Emitter, Manager, WebviewUrl, WebviewWindow, WebviewWindowBuilder, Wry};
 
 /// Label of the window; the capability in `tauri.conf.json` names it.
 const LABEL: &str = "main";
@@ -121,7 +123,7 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
                     (app.clone(), calls.clone(), !std::mem::replace(&mut begun, true));
                 let shown = app.run_on_main_thread(move || {
                     let shown = if is_first { open(&handle) } else { raise(&handle) };
-                    match shown.map(|()| calls.say(&FromWindow::Shown)) {
+                    match shown.map(|number| calls.say(&FromWindow::Shown { number })) {
                         Err(error) if is_first => {
                             tracing::error!(%error, "the window could not be opened");
                             handle.exit(1);
@@ -145,7 +147,8 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
     }
 }
 
-fn open(app: &AppHandle) -> tauri::Result<()> {
+/// Opens the window. Tells its number.
+fn open(app: &AppHandle) -> tauri::Result<Option<u64>> {
     let window = WebviewWindowBuilder::new(app, LABEL, WebviewUrl::App("index.html".into()))
         .title("IronCurtain")
         .inner_size(1000.0, 700.0)
@@ -153,16 +156,26 @@ fn open(app: &AppHandle) -> tauri::Result<()> {
         .build()?;
     #[cfg(target_os = "linux")]
     engine::prepare(&window)?;
-    #[cfg(not(target_os = "linux"))]
-    drop(window);
-    Ok(())
+    bring(&window)
 }
 
-/// Brings the window to the front.
-fn raise(app: &AppHandle) -> tauri::Result<()> {
-    let window = app.get_webview_window(LABEL).ok_or(tauri::Error::WindowNotFound)?;
+/// Brings the window to the front. Tells its number.
+fn raise(app: &AppHandle) -> tauri::Result<Option<u64>> {
+    bring(&app.get_webview_window(LABEL).ok_or(tauri::Error::WindowNotFound)?)
+}
+
+#[cfg(target_os = "linux")]
+fn bring(window: &WebviewWindow) -> tauri::Result<Option<u64>> {
+    let window = window.gtk_window()?;
+    in_front::bring(&window);
+    Ok(in_front::number(&window))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bring(window: &WebviewWindow) -> tauri::Result<Option<u64>> {
     window.unminimize()?;
-    window.set_focus()
+    window.set_focus()?;
+    Ok(None)
 }
 
 impl Calls {

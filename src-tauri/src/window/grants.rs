@@ -2,7 +2,7 @@
 
 use super::AppState;
 use super::command_error::CommandError;
-use super::pick::{Picked, pick};
+use super::pick::Picked;
 use crate::backend::Trusted;
 use ironcurtain_daemon::consent::{Lifetime, visible};
 use ironcurtain_daemon::{Gift, GiftOf, GiveError, GrantTerms, StandingGrant};
@@ -146,7 +146,7 @@ pub(super) async fn change_grant(
     let part = match (terms.part, held.files()) {
         (true, Some(files)) => {
             let title = format!("Grant only a folder within {}", visible::path(files.path.as_str()));
-            match pick(&title, Picked::Folder, Path::new(files.path.as_str())).await {
+            match state.pickers.pick(&title, Picked::Folder, Path::new(files.path.as_str())).await {
                 Some(part) => Some(part),
                 None => return Ok(false),
             }
@@ -170,7 +170,7 @@ pub(super) async fn grant_beforehand(
     let trusted = trusted(state)?;
     let picked = async |title: &str, kind: Picked| {
         let access = access_set(&gift.access);
-        pick(title, kind, &state.home).await.map(|path| GiftOf::Files { path, access })
+        state.pickers.pick(title, kind, &state.home).await.map(|path| GiftOf::Files { path, access })
     };
     let what = match gift.kind {
         GiftKind::File => picked("Grant a file", Picked::File).await,

@@ -3,7 +3,6 @@
 use super::AppState;
 use super::command_error::{CommandError, aside};
 use super::grants::trusted;
-use super::pick::place_for;
 use ironcurtain_admin::export::{ExportError, ExportForm, export};
 use ironcurtain_audit::{self as audit, Entry, Event, Filter, Found, Status};
 use ironcurtain_daemon::consent::visible;
@@ -94,7 +93,8 @@ pub(super) async fn export_activity(
         FormWord::Csv => (ExportForm::Table, "ironcurtain-record.csv"),
     };
     let filter = filter(&wanted, &state.home);
-    let Some(place) = place_for("Write the record to", &state.home, name).await else { return Ok(None) };
+    let place = state.pickers.place_for("Write the record to", &state.home, name).await;
+    let Some(place) = place else { return Ok(None) };
     aside(move || {
         // What is on record is the person's alone; the picker has asked about a file that is there.
         let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&place);

@@ -7,7 +7,7 @@
 use super::AppState;
 use super::command_error::{CommandError, aside};
 use super::grants::trusted;
-use super::pick::{Picked, pick};
+use super::pick::Picked;
 use ironcurtain_admin::ServerChangeError;
 use ironcurtain_admin::clients::Clients;
 use ironcurtain_admin::limits::{Limit, LimitsChange};
@@ -121,7 +121,8 @@ pub(super) async fn plan_opening(
         WantedOpening::Read => (picked("read"), Opening::Read),
         WantedOpening::Write => (picked("change"), Opening::Write),
     };
-    let Some(folder) = pick(&title, Picked::Folder, &state.home).await else { return Ok(None) };
+    let folder = state.pickers.pick(&title, Picked::Folder, &state.home).await;
+    let Some(folder) = folder else { return Ok(None) };
     let folder = folder.into_os_string().into_string();
     let folder = folder.map_err(|_| CommandError::refused("the name of that folder is not UTF-8"))?;
     shown(state, move || OpeningChange::open(&home, &server, opening(folder))).await

@@ -122,12 +122,16 @@ impl Window {
                     let call = run(state.clone(), room, lines.clone(), (id, command, arguments));
                     tauri::async_runtime::spawn(call);
                 }
-                Ok(FromWindow::Shown) => {
+                Ok(FromWindow::Shown { number }) => {
+                    state.pickers.stand_before(number);
                     if let Some(open) = &mut self.now().open {
                         (open.wanted, open.shown) = (false, true);
                     }
                 }
-                Err(why) => return why,
+                Err(why) => {
+                    state.pickers.close();
+                    return why;
+                }
             }
         }
     }

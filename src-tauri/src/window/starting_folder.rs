@@ -6,7 +6,7 @@
 use super::AppState;
 use super::command_error::{CommandError, aside};
 use super::grants::trusted;
-use super::pick::{Picked, pick};
+use super::pick::Picked;
 use ironcurtain_admin::rules::{RulesError, rules_in_force, write_rules};
 use ironcurtain_daemon::Home;
 use ironcurtain_daemon::consent::visible;
@@ -33,7 +33,8 @@ enum StartingFolderError {
 pub(super) async fn starting_folder(state: &AppState, write: bool) -> Result<Option<String>, CommandError> {
     let home = trusted(state)?.home;
     let title = "Pick a folder that agents may work in";
-    let Some(folder) = pick(title, Picked::Folder, &state.home).await else { return Ok(None) };
+    let folder = state.pickers.pick(title, Picked::Folder, &state.home).await;
+    let Some(folder) = folder else { return Ok(None) };
     aside(move || open_folder(&home, &folder, write)).await.map(Some)
 }
 

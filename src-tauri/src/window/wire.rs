@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 pub(super) enum FromWindow {
     /// The page calls a command.
     Call { id: u64, command: String, arguments: Value },
-    /// The window is on the screen, as it was told.
-    Shown,
+    /// The window is on the screen, as it was told, under this number; where screens have no numbers for windows, under none.
+    Shown { number: Option<u64> },
 }
 
 /// A line to the window's process.

@@ -55,21 +55,12 @@ impl Desk {
             screen.spawn("wtype", &["-s", "86400000", "-k", "F13"]);
             return Self { screen, manager, holds: true, pointer: Some(Mutex::new(pointer)) };
         }
-        let settings = tempfile::NamedTempFile::new_in("/var/tmp").expect("a file");
-        std::fs::write(settings.path(), "font pango:monospace 8\n").expect("i3's settings");
-        let file = settings.path().to_str().expect("a plain path");
-        let (program, arguments): (&str, &[&str]) = match manager {
-            "i3" => ("i3", &["-c", file]),
-            "xfwm4" => ("xfwm4", &["--compositor=off"]),
-            "mutter" => ("mutter", &["--x11"]),
-            "openbox with picom" => ("openbox", &[]),
-            other => (other, &[]),
-        };
-        let mut screen = Screen::with(program, arguments);
-        if manager == "openbox with picom" {
+        let composited = manager == "openbox with picom";
+        let mut screen = Screen::under(if composited { "openbox" } else { manager });
+        if composited {
             screen.spawn("picom", &["--backend", "xrender", "--config", "/dev/null"]);
         }
-        let holds = ["metacity", "mutter", "openbox with picom"].contains(&manager);
+        let holds = composited || ["metacity", "mutter"].contains(&manager);
         Self { screen, manager, holds, pointer: None }
     }
 

@@ -1,0 +1,143 @@
+//! Window managers that let no program come to the front by itself: windows of ours come where the person asked for them, and no
+//! dialog takes the keyboard from the window.
+
+use crate::app::{App, agent, begin_reading};
+use crate::screen::{Screen, until};
+use crate::stand::{DIALOG, Stand};
+use crate::window;
+use crate::window_process::{ended, family};
+
+const WINDOW: &str = "^IronCurtain$";
+const OTHER: &str = "^Another program$";
+const PICKER: &str = "^Grant a folder with all that is below it$";
+
+#[test]
+fn under_metacity_what_was_asked_for_is_in_front_and_a_question_takes_no_keyboard() {
+    used_under("metacity");
+}
+
+#[test]
+fn under_mutter_what_was_asked_for_is_in_front_and_a_question_takes_no_keyboard() {
+    used_under("mutter");
+}
+
+#[test]
+fn under_xfwm4_what_was_asked_for_is_in_front_and_a_question_takes_no_keyboard() {
+    used_under("xfwm4");
+}
+
+#[test]
+fn under_i3_what_was_asked_for_is_in_front_and_a_question_takes_no_keyboard() {
+    used_under("i3");
+}
+
+/// A person uses the window, another program, the dialog and a picker, one after the other.
+fn used_under(manager: &str) {
+    let screen = Screen::under(manager);
+    let folder = screen.home().join("notes");
+    std::fs::create_dir_all(&folder).expect("the folder");
+    std::fs::write(folder.join("plan.txt"), "ship on Tuesday").expect("the file");
+    let app = App::start(&screen, &[]);
+    window::says(&screen, "Nothing is protected yet");
+    window::open(&screen, "Home");
+    let ours = screen.window(WINDOW);
+
+    let other = Stand::start(&screen, &["other", "window"]);
+    assert_eq!(other.event(), "ready");
+    let others = screen.window(OTHER);
+    for minimized in [false, true] {
+        use_other(&screen, &others);
+        // In i3 windows lie beside each other, and are not minimized.
+        let tiled = manager == "i3";
+        if minimized && !tiled {
+            screen.xdotool(&["windowminimize", &ours]);
+            until("the window to be hidden", || {
+                screen.read("xprop", &["-id", &ours, "_NET_WM_STATE"]).contains("_HIDDEN").then_some(())
+            });
+            use_other(&screen, &others);
+        }
+        assert_eq!(App::start(&screen, &["--background"]).exit(), Some(0));
+        screen.is_focused(&ours);
+        if !tiled {
+            is_over(&screen, &ours, &others);
+        }
+    }
+    drop(other);
+
+    // The keyboard stays where it is, and the dialog is in full view.
+    let mut agent = agent(&screen);
+    window::says(&screen, "1 session connected.");
+    let call = begin_reading(&mut agent, &folder.join("plan.txt"));
+    let dialog = screen.window(DIALOG);
+    screen.control(DIALOG, "push button", "Deny");
+    screen.key("x");
+    is_over(&screen, &dialog, &ours);
+    screen.is_focused(&ours);
+    screen.picture(&format!("question-{manager}"));
+    // Whoever answers it has used the app's process, and the window's process later than that.
+    screen.activate(&dialog);
+    screen.key("Escape");
+    assert_eq!(agent.answer(call)["result"]["isError"], true);
+
+    screen.activate(&ours);
+    window::open(&screen, "What you granted");
+    let press = |name: &str| screen.click(&window::named(&screen, name));
+    press("Grant something beforehand");
+    press("Pick a folder\u{2026}");
+    let picker = screen.window(PICKER);
+    screen.is_focused(&picker);
+    is_over(&screen, &picker, &ours);
+    screen.picture(&format!("picker-{manager}"));
+    screen.xdotool(&["type", "--delay", "20", folder.to_str().expect("a plain path")]);
+    screen.key("Return");
+    window::says(&screen, "Granted: ~/notes");
+
+    // The window can be used meanwhile, and takes its picker with it.
+    press("Pick a folder\u{2026}");
+    let picker = screen.window(PICKER);
+    screen.is_focused(&picker);
+    screen.activate(&ours);
+    screen.press(WINDOW, "push button", &format!("Take back {}", folder.display()));
+    window::says(&screen, "Taken back, proved");
+    is_over(&screen, &picker, &ours);
+    let drawn = family(app.id()).split_off(1);
+    close(&screen, manager);
+    ended(&drawn);
+    until("the picker to go", || (!is_shown(&screen, PICKER)).then_some(()));
+    assert_eq!(App::start(&screen, &["--background"]).exit(), Some(0));
+    window::says(&screen, "1 session connected.");
+    screen.is_focused(&screen.window(WINDOW));
+}
+
+/// Somebody works in the other program, which is in front.
+fn use_other(screen: &Screen, others: &str) {
+    screen.activate(others);
+    screen.key("x");
+}
+
+/// Closes the window that has the keyboard, as the person does.
+fn close(screen: &Screen, manager: &str) {
+    if manager == "i3" {
+        screen.read("i3-msg", &["kill"]);
+    } else {
+        screen.key("alt+F4");
+    }
+}
+
+fn is_shown(screen: &Screen, title: &str) -> bool {
+    !screen.xdotool(&["search", "--onlyvisible", "--name", title]).is_empty()
+}
+
+/// Waits until the one window lies over the other.
+fn is_over(screen: &Screen, above: &str, below: &str) {
+    until("the order of the windows", || {
+        let all = screen.read("xprop", &["-root", "_NET_CLIENT_LIST_STACKING"]);
+        let all: Vec<String> = all
+            .split([' ', ','])
+            .filter_map(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok())
+            .map(|number| number.to_string())
+            .collect();
+        let at = |window: &str| all.iter().position(|one| one == window);
+        (at(above)? > at(below)?).then_some(())
+    });
+}
