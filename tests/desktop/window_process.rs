@@ -105,7 +105,9 @@ fn nobody_but_the_app_has_a_window_drawn_or_reaches_the_way_between_them() {
     for socket in handed {
         let opened = std::fs::File::options().read(true).write(true).open(&socket);
         let refused = opened.expect_err("no socket is opened by its path").raw_os_error();
-        assert_eq!(refused, Some(6), "{}: ENXIO", socket.display());
+        // One that was closed meanwhile leads nowhere either.
+        let is_open = socket.symlink_metadata().is_ok();
+        assert!(refused == Some(6) || !is_open, "{}: {refused:?} in place of ENXIO", socket.display());
     }
     // The engine was not handed it.
     for process in family(app.id()).into_iter().filter(|one| *one != app.id()) {
