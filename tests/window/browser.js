@@ -93,6 +93,8 @@ export class Browser {
     await this.#ask("POST", "/url", { url: `http://127.0.0.1:${this.#server.address().port}/?theme=${theme}#${page}` });
     await this.run(`document.documentElement.dataset.theme = ${JSON.stringify(theme)}`);
     await this.until(`document.querySelector("#page-${page} h1") !== null`);
+    // It asks for more than that, and draws what it is told.
+    await this.settled();
   }
 
   /** Opens the page of a question. */
@@ -101,6 +103,7 @@ export class Browser {
     await this.#ask("POST", "/url", { url: `http://127.0.0.1:${this.#server.address().port}/consent.html?theme=${theme}` });
     await this.run(`document.documentElement.dataset.theme = ${JSON.stringify(theme)}`);
     await this.until(`Boolean(document.querySelector("#hint")?.textContent)`);
+    await this.settled();
   }
 
   /** Moves the pointer to the middle of a control, and does what else is asked for there. */
@@ -150,9 +153,15 @@ export class Browser {
   /** Moves the pointer to a control, once it is there, and does what is between press and release. */
   async press(selector, between = async () => {}) {
     await this.until(`const control = document.querySelector(${JSON.stringify(selector)}); control?.scrollIntoView({ block: "center" }); return control !== null && !control.disabled && control.ariaDisabled !== "true";`);
-    const [x, y] = await this.run(`const box = document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect(); return [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)];`);
     const pointer = (actions) => this.#ask("POST", "/actions", { actions: [{ type: "pointer", id: "mouse", parameters: { pointerType: "mouse" }, actions }] });
-    await pointer([{ type: "pointerMove", duration: 0, x, y }, { type: "pointerDown", button: 0 }]);
+    // As an eye does, the hand follows a control that moves while other things are drawn.
+    for (let place = "", before = null; place !== before; ) {
+      before = place;
+      place = await this.run(`const box = document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect(); return [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)].join(" ");`);
+      const [x, y] = place.split(" ").map(Number);
+      await pointer([{ type: "pointerMove", duration: 0, x, y }]);
+    }
+    await pointer([{ type: "pointerDown", button: 0 }]);
     await between();
     await pointer([{ type: "pointerUp", button: 0 }]);
   }

@@ -20,8 +20,11 @@ async function told() {
   return all.map(({ did }) => did).filter(({ did }) => did !== "moved");
 }
 
-/** The last measure that it told. */
-const measured = async () => (await told()).filter(({ did }) => did === "laid-out").at(-1);
+/** The last measure that it told, of what is drawn by now. */
+const measured = async () => {
+  await browser.settled();
+  return (await told()).filter(({ did }) => did === "laid-out").at(-1);
+};
 
 /** What an act has it tell, and nothing that was still to come before it. */
 const since = async (act) => {
