@@ -65,22 +65,34 @@ fn a_bundle_is_chosen_its_folder_picked_and_its_server_written_as_it_was_shown()
     let screen = tray::with_panel();
     let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
     home.prepare().expect("the folders");
-    let (notes, bundle) = (screen.home().join("notes"), screen.home().join("notes.mcpb"));
+    // The picker completes names as they are typed: none is the beginning of another.
+    let (notes, bundle) = (screen.home().join("notes"), screen.home().join("packed.mcpb"));
+    let broken = screen.home().join("broken.mcpb");
     fs::create_dir_all(&notes).expect("the folder");
     pack(&bundle);
-    fs::write(screen.home().join("no.mcpb"), "no").expect("the file");
+    fs::write(&broken, "no").expect("the file");
     let _app = App::start(&screen, &[]);
     until("the app", || home.socket.exists().then_some(()));
     window::open(&screen, "Servers");
-    let name = "Add another one, or a bundle (.mcpb)";
-    let form = until("the form", || screen.controls(WINDOW).into_iter().find(|one| one.name == name));
-    screen.press(WINDOW, &form.role, name);
+    screen.activate(&screen.window(WINDOW));
+    let form = || {
+        let all = screen.controls(WINDOW);
+        all.into_iter().find(|one| one.name == "Add another one, or a bundle (.mcpb)").expect("the form")
+    };
+    window::says(&screen, "Add another one, or a bundle (.mcpb)");
+    // It stands at the end of the page.
+    let form = until("the form to come into view and rest there", || {
+        screen.key("End");
+        let (before, now) = (form().place, form());
+        (before == now.place && (1..700).contains(&now.place[1])).then_some(now)
+    });
+    screen.click(&form);
     let choose = |file: &Path| {
         screen.press(WINDOW, "push button", "Choose a bundle (.mcpb)\u{2026}");
         picked(&screen, "^Choose a bundle with a server$", file);
     };
-    choose(&screen.home().join("no.mcpb"));
-    window::says(&screen, "no.mcpb` is no bundle that can be read");
+    choose(&broken);
+    window::says(&screen, "broken.mcpb` is no bundle that can be read");
     choose(&bundle);
     window::says(&screen, "It stays closed until you say yes for the agent that uses it.");
     screen.press(WINDOW, "push button", "Pick a folder\u{2026} Where notes are");
@@ -156,7 +168,11 @@ fn open_host(screen: &Screen, host: &str) {
 fn picked(screen: &Screen, title: &str, path: &Path) {
     screen.activate(&screen.window(title));
     screen.xdotool(&["type", "--delay", "20", path.to_str().expect("a plain path")]);
+    screen.picture("picker");
     screen.key("Return");
+    until("the picker to go", || {
+        screen.xdotool(&["search", "--onlyvisible", "--name", title]).is_empty().then_some(())
+    });
 }
 
 /// A bundle that wants a folder.

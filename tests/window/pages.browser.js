@@ -459,7 +459,8 @@ test("a bundle is added as it was shown, with the folder that was picked, and it
   await says("Works with, once you said yes for the agent: /home/ada/Documents/notes");
   await says("Starts node /bundle/server.js <b>not markup</b>");
   await press("drop-server");
-  assert.equal(await browser.run(`document.querySelector('${key("bundle:level")}').value`), "3", "what was entered stays");
+  // What was entered stays.
+  await browser.until(`document.querySelector('${key("bundle:level")}')?.value === "3"`);
   await type("bundle-name", "mine");
   await press("plan-bundle");
   await says("The key that you typed is kept as mine-key");
