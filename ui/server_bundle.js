@@ -27,7 +27,7 @@ export const chooseButton = (chosen) =>
     key: "choose-bundle",
     ready: "Choose a bundle (.mcpb)\u2026",
     going: "Choosing\u2026",
-    done: "Chosen",
+    done: "Picker closed",
     failed: "Not possible",
     again: true,
     act: async () => {
@@ -148,7 +148,7 @@ function pathField(one) {
         ready,
         label: `${ready} ${one.title}`,
         going: "Picking\u2026",
-        done: "Picked",
+        done: "Picker closed",
         failed: "Not picked",
         again: true,
         act: async () => {

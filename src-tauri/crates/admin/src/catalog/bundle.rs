@@ -78,7 +78,8 @@ impl Bundle {
     ) -> Result<Addition, BundleError> {
         let BundleManifest { name: own, user_config, server, .. } = &self.manifest;
         let name = name.unwrap_or(own).to_owned();
-        if let Some(unknown) = answers.values.keys().find(|key| !user_config.contains_key(*key)) {
+        let mut answered = answers.values.keys().chain(&answers.without);
+        if let Some(unknown) = answered.find(|key| !user_config.contains_key(*key)) {
             let known: Vec<&str> = user_config.keys().map(String::as_str).collect();
             return Err(BundleError::Unknown(unknown.clone(), known.join("`, `")));
         }

@@ -15,6 +15,7 @@ use ironcurtain_admin::catalog::{
 use ironcurtain_admin::inspect::{Inspection, Look, inspect_among};
 use ironcurtain_admin::install::{Installer, install_among, is_packaged, sweep};
 use ironcurtain_daemon::Home;
+use ironcurtain_daemon::secrets::named;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -44,6 +45,9 @@ pub struct AddOptions {
     /// Values that it must be told.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
+    /// Secrets of a bundle that it may do without, and is to.
+    #[arg(long, value_name = "NAME")]
+    without: Vec<String>,
     /// Replace a server of this name.
     #[arg(long)]
     replace: bool,
@@ -124,7 +128,8 @@ fn chosen(home: &Home, options: &AddOptions, bundle: Option<&Bundle>) -> anyhow:
     let name = options.name.as_deref();
     let what = options.what.as_str();
     if let Some(bundle) = bundle {
-        let mut answers = BundleAnswers::default();
+        let without = options.without.iter().cloned().collect();
+        let mut answers = BundleAnswers { without, ..BundleAnswers::default() };
         for (key, value) in options.settings.iter().cloned() {
             answers.values.entry(key).or_default().push(value);
         }
@@ -259,6 +264,10 @@ fn sandbox_in_words(entry: &Value) -> String {
     } else if entry.pointer("/sandbox/network").is_none() {
         words.push("no network".to_owned());
     }
+    let env = entry.get("env").and_then(Value::as_object).into_iter().flat_map(|env| env.values());
+    for secret in env.filter_map(|value| named(value.as_str()?).ok()?) {
+        words.push(format!("it is given your secret `{secret}`"));
+    }
     words.push("and the files that you grant".to_owned());
     for path in texts("/worksWith") {
         words.push(format!(
@@ -355,4 +364,20 @@ fn told(
         lines.push(format!("Its package is to be installed: `ironcurtain servers install {name}`."));
     }
     lines.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_is_given_is_said_with_its_sandbox() {
+        let entry = json!({
+            "command": "c", "env": { "HOME": "/d", "KEY": "keyring:notes-key" }, "worksWith": ["/notes"],
+            "sandbox": { "view": "roots", "filesystem": { "allowWrite": ["/d"], "allowRead": ["/b"] } },
+        });
+        let words = "it writes to `/d`, it reads `/b`, no network, it is given your secret `notes-key`, and the files that you grant, \
+            it is to work with `/notes`, which stays closed until you say yes for the agent that uses it";
+        assert_eq!(sandbox_in_words(&entry), words);
+    }
 }

@@ -133,6 +133,7 @@ fn a_secret_that_may_be_left_out_is_and_no_other_server_s_is_taken() {
     };
     assert_eq!(env(None, &[]), Ok(json!("keyring:notes-key")));
     assert_eq!(env(None, &["key"]), Ok(Value::Null));
+    assert_eq!(env(None, &["pin"]), Err("the bundle has no setting `pin`; it has `key`".to_owned()));
     let needed = text.replace("true }", "true, \"required\": true }");
     let needed = place.open(&needed).unwrap();
     let added = needed.addition(&place.home, None, &answers(&[], &["key"])).unwrap();
