@@ -13,13 +13,17 @@ use gtk::prelude::*;
 pub(crate) fn bring(window: &impl IsA<gtk::Window>) {
     let window = window.as_ref();
     window.realize();
-    // Elsewhere than on X nobody asks for the moment.
-    let now = on_x(window).map_or(0, |ours| {
+    if let Some(ours) = on_x(window) {
         let now = x11_get_server_time(&ours);
         ours.set_user_time(now);
-        now
-    });
-    window.present_with_time(now);
+        window.present_with_time(now);
+    } else {
+        // On Wayland no program brings a window to the front that is open, but one that opens comes there.
+        if !window.is_active() {
+            window.hide();
+        }
+        window.show();
+    }
 }
 
 /// The number of a window that is realized, by which its screen's server knows it; none elsewhere than on X.

@@ -95,13 +95,21 @@ fn it_starts_with_the_desktop_from_when_that_is_turned_on_until_it_is_turned_off
 }
 
 #[test]
-fn on_wayland_the_window_opens_and_a_question_is_answered() {
+fn on_wayland_the_window_opens_comes_to_the_front_and_a_question_is_answered() {
     let screen = Screen::sway();
     let mut stand = Stand::start(&screen, &["app"]);
     window::says(&screen, "2 sessions connected.");
     stand.order("ask write q1 120000");
     screen.press(DIALOG, "push button", "Deny");
     assert_eq!(stand.event(), "q1 deny");
+    let other = Stand::start(&screen, &["other", "window"]);
+    assert_eq!(other.event(), "ready");
+    screen.sway_is_focused("^Another program");
+    let app = ["--dest", "io.github.ironcurtain-desktop", "--object-path", "/io/github/ironcurtain_desktop"];
+    let activate = ["--method", "org.freedesktop.Application.Activate", "{}"];
+    screen.read("gdbus", &[&["call", "--session"], &app[..], &activate[..]].concat());
+    screen.sway_is_focused("^IronCurtain");
+    window::says(&screen, "2 sessions connected.");
 }
 
 /// A login manager, and the way to tell it what happens.

@@ -64,7 +64,6 @@ fn used_under(manager: &str) {
             is_over(&screen, &ours, &others);
         }
     }
-    drop(other);
 
     // The keyboard stays where it is, and the dialog is in full view.
     let mut agent = agent(&screen);
@@ -109,6 +108,7 @@ fn used_under(manager: &str) {
     close(&screen, manager);
     ended(&drawn);
     until("the picker to go", || (!is_shown(&screen, PICKER)).then_some(()));
+    use_other(&screen, &others);
     assert_eq!(App::start(&screen, &["--background"]).exit(), Some(0));
     window::says(&screen, "1 session connected.");
     screen.is_focused(&screen.window(WINDOW));

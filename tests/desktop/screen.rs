@@ -269,6 +269,15 @@ impl Screen {
         self.read("swaymsg", &all)
     }
 
+    /// Waits until the window of that title has the keyboard of sway.
+    pub(crate) fn sway_is_focused(&self, title: &str) {
+        until("the focus", || {
+            let tree: serde_json::Value =
+                serde_json::from_str(&self.swaymsg(&["-r", "-t", "get_tree"])).ok()?;
+            (find(&tree, title)?["focused"] == true).then_some(())
+        });
+    }
+
     /// The place on the screen of what the window of that title draws.
     pub(crate) fn sway_place(&self, title: &str) -> (i32, i32) {
         until("a window of sway's", || {

@@ -149,6 +149,8 @@ impl Dialog {
 
     /// Brings the dialog to the front, because the person asked for it.
     pub(super) fn raise(&self) {
+        // It may come to lie under the pointer, or get the keyboard: whatever stood armed was armed before.
+        self.0.on(Event::Changed);
         in_front::bring(&self.0.layout.window);
     }
 

@@ -156,25 +156,29 @@ fn open(app: &AppHandle) -> tauri::Result<Option<u64>> {
         .build()?;
     #[cfg(target_os = "linux")]
     engine::prepare(&window)?;
-    bring(&window)
+    number(&window)
 }
 
 /// Brings the window to the front. Tells its number.
 fn raise(app: &AppHandle) -> tauri::Result<Option<u64>> {
-    bring(&app.get_webview_window(LABEL).ok_or(tauri::Error::WindowNotFound)?)
+    let window = app.get_webview_window(LABEL).ok_or(tauri::Error::WindowNotFound)?;
+    #[cfg(target_os = "linux")]
+    in_front::bring(&window.gtk_window()?);
+    #[cfg(not(target_os = "linux"))]
+    {
+        window.unminimize()?;
+        window.set_focus()?;
+    }
+    number(&window)
 }
 
 #[cfg(target_os = "linux")]
-fn bring(window: &WebviewWindow) -> tauri::Result<Option<u64>> {
-    let window = window.gtk_window()?;
-    in_front::bring(&window);
-    Ok(in_front::number(&window))
+fn number(window: &WebviewWindow) -> tauri::Result<Option<u64>> {
+    Ok(in_front::number(&window.gtk_window()?))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn bring(window: &WebviewWindow) -> tauri::Result<Option<u64>> {
-    window.unminimize()?;
-    window.set_focus()?;
+fn number(_: &WebviewWindow) -> tauri::Result<Option<u64>> {
     Ok(None)
 }
 
