@@ -114,10 +114,15 @@ impl Desk {
                 Act::Move(..) | Act::Click | Act::Down | Act::Up | Act::Wait(_) => &[],
             };
             if !words.is_empty() {
+                if keys.is_empty() {
+                    order("end");
+                    said(&mut pointer.1, "done");
+                }
                 keys.extend(words.iter().map(|word| (*word).to_owned()));
                 continue;
             }
             self.type_on_wayland(&mut keys);
+            // The hand itself waits, so that a press lasts no shorter than it is meant to, whoever is late.
             match act {
                 // Hands do not jump: the last bit of the way is seen.
                 Act::Move(x, y) => order(&format!("move {} {}\nsleep 0.02\nmove {x} {y}", x - 4, y - 2)),
@@ -127,7 +132,7 @@ impl Desk {
                 }
                 Act::Down => order("down"),
                 Act::Up => order("up"),
-                Act::Wait(ms) => std::thread::sleep(Duration::from_millis(*ms)),
+                Act::Wait(ms) => order(&format!("sleep {}", *ms as f64 / 1000.0)),
                 Act::Key(_) | Act::HeldAllow(_) => {}
             }
         }
