@@ -77,13 +77,13 @@ fn a_bundle_is_chosen_its_folder_picked_and_its_server_written_as_it_was_shown()
     screen.activate(&screen.window(WINDOW));
     let form = || {
         let all = screen.controls(WINDOW);
-        all.into_iter().find(|one| one.name == "Add another one, or a bundle (.mcpb)").expect("the form")
+        all.into_iter().find(|one| one.name == "Add another one, or a bundle (.mcpb)")
     };
     window::says(&screen, "Add another one, or a bundle (.mcpb)");
     // It stands at the end of the page.
     let form = until("the form to come into view and rest there", || {
         screen.key("End");
-        let (before, now) = (form().place, form());
+        let (before, now) = (form()?.place, form()?);
         (before == now.place && (1..700).contains(&now.place[1])).then_some(now)
     });
     screen.click(&form);

@@ -6,7 +6,9 @@ use rfd::{AsyncFileDialog, FileHandle};
 use std::path::PathBuf;
 
 /// The paths that the person picks; none where they close it.
-pub(super) async fn open(Picker { title, start, purpose, before: _ }: Picker) -> Vec<PathBuf> {
+pub(super) async fn open(Picker { title, start, purpose, before }: Picker) -> Vec<PathBuf> {
+    // No window has a number here.
+    let _ = before;
     let dialog = AsyncFileDialog::new().set_title(title).set_directory(start);
     let one = |picked: Option<FileHandle>| picked.map(|one| vec![one]);
     let picked = match purpose {
