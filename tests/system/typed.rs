@@ -35,8 +35,8 @@ const GUIDE: [&str; 7] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/trouble.md")),
 ];
 
-/// Commands of the guide that a newcomer is not told to type at once, each run by `secrets`.
-const ELSEWHERE: [&str; 1] = ["secrets set NAME"];
+/// Commands of the guide that a newcomer is not told to type at once, run by `secrets` and by `adding`.
+const ELSEWHERE: [&str; 2] = ["secrets set NAME", "servers add FILE.mcpb"];
 
 #[test]
 fn each_command_of_the_guide_is_typed_by_a_test() {
