@@ -124,17 +124,22 @@ pub(crate) fn armed_in(screen: &Screen, title: &str, name: &str) -> Control {
     })
 }
 
-/// Brings the pointer to Allow, and waits until a click counts.
+/// Brings the pointer to Allow, as the dialog asks for, and waits until a click counts.
 pub(crate) fn pointed(screen: &Screen, name: &str) -> Control {
-    let says = |words: &str| {
-        until(words, || {
-            Some(screen.control(DIALOG, "push button", name)).filter(|allow| allow.description == words)
-        })
-    };
-    screen.xdotool(&["mousemove", "5", "790"]);
-    let [x, y, width, height] = says("To allow: point at Allow, or go there with Tab").place;
-    screen.xdotool(&["mousemove", &(x + width / 2).to_string(), &(y + height / 2).to_string()]);
-    says("Click here to allow")
+    let go = |x: i32, y: i32| screen.xdotool(&["mousemove", &x.to_string(), &y.to_string()]);
+    go(5, 790);
+    until("an Allow that a click presses", || {
+        let allow = screen.control(DIALOG, "push button", name);
+        let [x, y, width, height] = allow.place;
+        match allow.description.as_str() {
+            "Click here to allow" => return Some(allow),
+            "To allow: point at Allow, or go there with Tab" => go(x + width / 2, y + height / 2),
+            // Something changed while the pointer came.
+            "To allow: move the pointer away and back to Allow" => go(5, 790),
+            _ => String::new(),
+        };
+        None
+    })
 }
 
 fn program() -> PathBuf {
