@@ -1,5 +1,6 @@
 """Ends the encryption of connections, and passes them on: CERTIFICATE KEY PORT. Prints the port it listens on."""
 
+import select
 import socket
 import ssl
 import sys
@@ -10,27 +11,29 @@ context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(certificate, key)
 
 
-def copy(source, sink):
-    try:
-        while data := source.recv(65536):
-            sink.sendall(data)
-    except OSError:
-        pass
-    try:
-        sink.shutdown(socket.SHUT_WR)
-    except OSError:
-        pass
+def relay(near, far):
+    """Passes on both ways until the far side ends: in one thread, since no two may use an encrypted connection at once."""
+    others = {near: far, far: near}
+    while far in others:
+        ready = [near] if near in others and near.pending() else select.select(list(others), [], [])[0]
+        for source in ready:
+            data = source.recv(65536)
+            if data:
+                others[source].sendall(data)
+                continue
+            del others[source]
+            if source is near:
+                far.shutdown(socket.SHUT_WR)
 
 
 def serve(plain):
     try:
-        near = context.wrap_socket(plain, server_side=True)
+        with context.wrap_socket(plain, server_side=True) as near:
+            with socket.create_connection(("127.0.0.1", port)) as far:
+                relay(near, far)
     except OSError:
-        return
-    far = socket.create_connection(("127.0.0.1", port))
-    threading.Thread(target=copy, args=(near, far), daemon=True).start()
-    copy(far, near)
-    near.close()
+        # Whoever ended it knows why.
+        pass
 
 
 listener = socket.create_server(("127.0.0.1", 0))
