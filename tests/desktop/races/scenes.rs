@@ -237,13 +237,15 @@ impl Scene {
     }
 
     /// Somebody means it: chooses Allow and presses it. Two acts.
-    fn mean(self, desk: &Desk, spot: Spot, stand: &Stand) -> Result<Duration, String> {
+    fn mean(self, desk: &Desk, mut spot: Spot, stand: &Stand) -> Result<Duration, String> {
         let by_key =
             [Self::EarlyKeys, Self::HeldKeys, Self::TypingElsewhere, Self::LateFocus].contains(&self);
         if !by_key {
             // They see first that it is there, and that it waits for them.
             desk.act(&[Move(spot.beside.0, spot.beside.1)]);
             desk.is_calm(DIALOG);
+            // And where its Allow is.
+            spot = desk.look(DIALOG);
         }
         if self == Self::OtherWorkspace {
             // They are where it is.
