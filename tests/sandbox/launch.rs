@@ -10,7 +10,7 @@ use std::{
 };
 
 use ironcurtain_sandbox::{
-    Mount, MountAccess, NetworkAccess, ResourceLimits, Spec, View,
+    Mount, MountAccess, NetworkAccess, ResourceLimits, Spec, UnixSockets, View,
     autostart::{AutostartMode, AutostartRules, GitConfig},
 };
 use ironcurtain_testkit::programs::is_root;
@@ -148,7 +148,7 @@ impl Executor {
             view,
             mounts,
             network: if scene.proxied { NetworkAccess::Proxied } else { NetworkAccess::None },
-            unix_sockets: false,
+            unix_sockets: UnixSockets::None,
             closed: vec![],
             kept: vec![],
             limits: LIMITS,

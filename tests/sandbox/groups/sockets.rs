@@ -15,6 +15,13 @@ const PASS: &str = "$P pass $R/secret";
 const ROWS: &[Row] = &[
     Row::new("a socket by path", "$P unix stream $USTREAM $M", PAIR, Said),
     Row::new("a socket for datagrams", "$P unix datagram $UDGRAM $M", PASS, Said),
+    Row::new("a socket for datagrams, from a pair", "$P from-pair sent $UDGRAM $M", PASS, Said),
+    Row::new(
+        "a socket for datagrams, by a pair connected anew",
+        "$P from-pair connected $UDGRAM $M",
+        PASS,
+        Said,
+    ),
     Row::new("a socket in the session sandbox directory", "$P unix stream $UWORK $M", PAIR, Said),
     Row::new("a socket by a symlink", "ln -s $USTREAM $W/l; $P unix stream $W/l $M", PAIR, Said),
     Row::new("a socket by a hard link", "ln $UWORK $W/l; $P unix stream $W/l $M", PAIR, Said),

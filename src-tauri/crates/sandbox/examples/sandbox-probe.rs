@@ -269,6 +269,11 @@ fn call(name: &str) -> Result<i64, Box<dyn Error>> {
         // SAFETY: makes a descriptor or an error.
         check(unsafe { libc::socket(family, kind, 0) }.into())
     };
+    let pair = |family: i32, kind: i32| {
+        let mut ends = [-1; 2];
+        // SAFETY: an array of two that outlives the call.
+        check(unsafe { libc::socketpair(family, kind, 0, ends.as_mut_ptr()) }.into())
+    };
     // SAFETY: every call below gets null pointers, constant strings or structures of the right size that outlive it;
     // none writes into memory of this program.
     unsafe {
@@ -282,6 +287,10 @@ fn call(name: &str) -> Result<i64, Box<dyn Error>> {
             "socket-alg" => socket(libc::AF_ALG, libc::SOCK_SEQPACKET),
             "socket-inet" => socket(libc::AF_INET, libc::SOCK_STREAM),
             "socket-inet6" => socket(libc::AF_INET6, libc::SOCK_DGRAM),
+            "socketpair-datagram" => pair(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC),
+            "socketpair-raw" => pair(libc::AF_UNIX, libc::SOCK_RAW),
+            "socketpair-packets" => pair(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK),
+            "socketpair-tipc" => pair(libc::AF_TIPC, libc::SOCK_SEQPACKET),
             "socketpair" => Ok(UnixStream::pair().map(|_| 0)?),
             "ptrace" => check(libc::syscall(libc::SYS_ptrace, libc::PTRACE_TRACEME, 0, 0, 0)),
             "process-vm-readv" => {

@@ -92,7 +92,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::spec::{NetworkAccess, ResourceLimits};
+    use crate::spec::{NetworkAccess, ResourceLimits, UnixSockets};
 
     #[test]
     fn the_whole_command_line_of_the_roots_view() {
@@ -160,7 +160,7 @@ mod tests {
             view: View::Roots { session_dir: "/s".into(), programs: vec!["/opt/node_modules".into()] },
             mounts: vec![],
             network: NetworkAccess::None,
-            unix_sockets: false,
+            unix_sockets: UnixSockets::None,
             closed: vec![],
             kept: vec![],
             limits: ResourceLimits { tmp_size: Some(4096), ..ResourceLimits::default() },

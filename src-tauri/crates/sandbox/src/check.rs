@@ -12,7 +12,7 @@ use crate::{
     client::ControlClient,
     control::SandboxEvent,
     launch::launch,
-    spec::{NetworkAccess, ResourceLimits, Spec, View},
+    spec::{NetworkAccess, ResourceLimits, Spec, UnixSockets, View},
     state::StateDir,
 };
 
@@ -76,7 +76,7 @@ fn try_it(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::R
         view: View::Roots { session_dir: format!("{state_dir}/{TRIAL}"), programs: vec![] },
         mounts: vec![],
         network: NetworkAccess::None,
-        unix_sockets: false,
+        unix_sockets: UnixSockets::None,
         closed: vec![],
         kept: vec![],
         limits: ResourceLimits { cpu: Some(100), ..ResourceLimits::default() },

@@ -252,7 +252,7 @@ mod tests {
     use crate::{
         client::ControlClient,
         control::{Enforcement, SandboxEvent},
-        spec::{ResourceLimits, View},
+        spec::{ResourceLimits, UnixSockets, View},
     };
 
     const PATIENCE: Duration = Duration::from_secs(20);
@@ -269,7 +269,7 @@ mod tests {
             view: View::Roots { session_dir: text("session"), programs: vec![] },
             mounts: vec![],
             network: NetworkAccess::None,
-            unix_sockets: false,
+            unix_sockets: UnixSockets::None,
             closed: vec![],
             kept: vec![],
             limits: ResourceLimits { cpu: Some(50), ..ResourceLimits::default() },

@@ -80,7 +80,9 @@ pub use launch::{Egress, KillHandle, LaunchedSandbox, SandboxExit, launch};
 pub use program::program;
 #[cfg(target_os = "linux")]
 pub use proxy_config::{AddressRange, PROXY_PROGRAM, ProxyConfig, RangeError};
-pub use spec::{Mount, MountAccess, NetworkAccess, PROXY_PORT, ResourceLimits, Spec, SpecError, View};
+pub use spec::{
+    Mount, MountAccess, NetworkAccess, PROXY_PORT, ResourceLimits, Spec, SpecError, UnixSockets, View,
+};
 #[cfg(target_os = "linux")]
 pub use sys::memory::give_large_blocks_back;
 #[cfg(not(target_os = "linux"))]

@@ -5,6 +5,8 @@
 //! - `openat2` answers `ENOSYS` for the same reason, and libraries fall back to `openat`.
 //! - A foreign architecture is killed; an x32 number answers `ENOSYS`.
 //! - `inotify` and `fanotify` are refused: a watch outlives the removal of a mount, and would go on telling names.
+//! - A pair of datagram sockets is refused: each end can be connected to another address, and send to one. A pair of streams or of
+//!   packets stays connected to itself.
 //! - What puts the pages of a file themselves into a pipe or a socket answers `EINVAL`, and libraries then copy. Such a page
 //!   shows what is written to the file later, and does not keep the mount from being removed.
 
@@ -16,10 +18,12 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
+use crate::spec::UnixSockets;
+
 type SyscallRules = BTreeMap<c_long, Vec<SeccompRule>>;
 
 /// The programs in the kernel's own form, in the order to apply them.
-pub(crate) fn programs(unix_sockets: bool) -> Result<[Vec<u8>; PROGRAMS], seccompiler::Error> {
+pub(crate) fn programs(unix_sockets: UnixSockets) -> Result<[Vec<u8>; PROGRAMS], seccompiler::Error> {
     let all = |calls: &[c_long]| calls.iter().map(|call| (*call, vec![])).collect::<SyscallRules>();
     Ok([
         assemble(refused(unix_sockets)?, libc::EPERM)?,
@@ -105,6 +109,12 @@ const MODES: &[(c_long, u8)] = &[
     (libc::SYS_mknodat, 2),
 ];
 
+/// The part of a socket's type that is not flags: `SOCK_TYPE_MASK` in the kernel's `include/linux/net.h`.
+const SOCKET_KIND: u64 = 0xf;
+
+/// The types of a unix socket that sends to any address. The kernel makes a raw one a datagram socket.
+const DATAGRAMS: &[i32] = &[libc::SOCK_DGRAM, libc::SOCK_RAW];
+
 /// Linux, Linux with a machine name of 32 bits, both with a kernel version of old, and the question.
 const PERSONALITIES: &[u32] = &[0, 8, 0x2_0000, 0x2_0008, u32::MAX];
 
@@ -125,17 +135,10 @@ const NAMESPACES: &[i32] = &[
     libc::CLONE_NEWCGROUP,
 ];
 
-fn refused(unix_sockets: bool) -> Result<SyscallRules, seccompiler::Error> {
+fn refused(unix_sockets: UnixSockets) -> Result<SyscallRules, seccompiler::Error> {
     let mut rules: SyscallRules = REFUSED.iter().map(|&call| (call, vec![])).collect();
 
-    // Internet sockets only: no unix socket of the host can be reached, nor netlink, packet, vsock and what else there
-    // is. A socketpair reaches nobody.
-    let other_than = |family: i32| condition(0, SeccompCmpOp::Ne, family);
-    let mut families = vec![other_than(libc::AF_INET)?, other_than(libc::AF_INET6)?];
-    if unix_sockets {
-        families.push(other_than(libc::AF_UNIX)?);
-    }
-    rules.insert(libc::SYS_socket, vec![SeccompRule::new(families)?]);
+    rules.extend(refused_sockets(unix_sockets)?);
 
     let makes_namespace = || -> Result<Vec<SeccompRule>, seccompiler::Error> {
         let each = NAMESPACES.iter().map(|&flag| {
@@ -180,6 +183,26 @@ fn refused(unix_sockets: bool) -> Result<SyscallRules, seccompiler::Error> {
         .map(|request| SeccompRule::new(vec![condition(1, SeccompCmpOp::Eq, request)?]));
     rules.insert(libc::SYS_fcntl, holding.into_iter().collect::<Result<_, _>>()?);
     Ok(rules)
+}
+
+/// Sockets other than those of the internet: unix sockets of the host, netlink, packet, vsock and the rest.
+fn refused_sockets(unix_sockets: UnixSockets) -> Result<SyscallRules, seccompiler::Error> {
+    let family = |op, family| condition(0, op, family);
+    let kind = |kind| condition(1, SeccompCmpOp::MaskedEq(SOCKET_KIND), kind);
+    let mut others =
+        vec![family(SeccompCmpOp::Ne, libc::AF_INET)?, family(SeccompCmpOp::Ne, libc::AF_INET6)?];
+    if unix_sockets != UnixSockets::None {
+        others.push(family(SeccompCmpOp::Ne, libc::AF_UNIX)?);
+    }
+    let mut sockets = vec![SeccompRule::new(others)?];
+    let mut pairs = vec![SeccompRule::new(vec![family(SeccompCmpOp::Ne, libc::AF_UNIX)?])?];
+    if unix_sockets != UnixSockets::All {
+        for datagram in DATAGRAMS {
+            sockets.push(SeccompRule::new(vec![family(SeccompCmpOp::Eq, libc::AF_UNIX)?, kind(*datagram)?])?);
+            pairs.push(SeccompRule::new(vec![kind(*datagram)?])?);
+        }
+    }
+    Ok([(libc::SYS_socket, sockets), (libc::SYS_socketpair, pairs)].into())
 }
 
 fn condition(argument: u8, op: SeccompCmpOp, value: i32) -> Result<SeccompCondition, BackendError> {
@@ -256,7 +279,11 @@ mod tests {
 
     #[test]
     fn the_programs_assemble_and_fit_the_kernel() {
-        for program in programs(true).unwrap().into_iter().chain(programs(false).unwrap()) {
+        for program in [UnixSockets::None, UnixSockets::Own, UnixSockets::All]
+            .map(|which| programs(which).unwrap())
+            .into_iter()
+            .flatten()
+        {
             assert_eq!(program.len() % 8, 0);
             assert!((8 * 5..8 * 4096).contains(&program.len()));
         }
@@ -265,7 +292,7 @@ mod tests {
     #[test]
     fn a_divided_program_says_what_the_whole_one_says() {
         let action = || SeccompAction::Errno(libc::EPERM.cast_unsigned());
-        let rules = refused(false).unwrap();
+        let rules = refused(UnixSockets::None).unwrap();
         let architecture = TargetArch::try_from(std::env::consts::ARCH).unwrap();
         let whole = SeccompFilter::new(rules.clone(), SeccompAction::Allow, action(), architecture).unwrap();
         let whole = BpfProgram::try_from(whole).unwrap();

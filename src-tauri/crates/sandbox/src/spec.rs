@@ -33,9 +33,9 @@ pub struct Spec {
     /// The network that it reaches.
     #[serde(default)]
     pub network: NetworkAccess,
-    /// True when it may use unix sockets: those whose paths the view shows. Without it there are none but pairs.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub unix_sockets: bool,
+    /// The unix sockets that it may use.
+    #[serde(default, skip_serializing_if = "UnixSockets::is_none")]
+    pub unix_sockets: UnixSockets,
     /// Resource limits of every process in the sandbox.
     #[serde(default)]
     pub limits: ResourceLimits,
@@ -99,6 +99,25 @@ pub enum NetworkAccess {
     /// A proxy on [`PROXY_PORT`], served by whoever launched it with the listener that
     /// [`LaunchedSandbox::egress`](crate::LaunchedSandbox::egress) hands out.
     Proxied,
+}
+
+/// The unix sockets that a sandbox may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnixSockets {
+    /// Connected pairs.
+    #[default]
+    None,
+    /// Pairs, and sockets of its own in folders that only the sandbox writes to. No datagram sockets.
+    Own,
+    /// Every socket whose path the view shows.
+    All,
+}
+
+impl UnixSockets {
+    fn is_none(&self) -> bool {
+        *self == Self::None
+    }
 }
 
 /// The port on the sandbox's own `127.0.0.1` where its proxy listens.
@@ -349,7 +368,7 @@ mod tests {
             view: View::Roots { session_dir: "/s".into(), programs: vec![] },
             mounts: vec![],
             network: NetworkAccess::None,
-            unix_sockets: false,
+            unix_sockets: UnixSockets::None,
             closed: vec![],
             kept: vec![],
             limits: ResourceLimits::default(),

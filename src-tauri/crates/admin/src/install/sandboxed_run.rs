@@ -13,7 +13,7 @@ use ironcurtain_egress::{
     BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostRules, Proxy, ProxyLimits, Record,
     RecordError, SystemResolver, serve,
 };
-use ironcurtain_sandbox::{KillHandle, LaunchedSandbox, NetworkAccess, Spec, launch};
+use ironcurtain_sandbox::{KillHandle, LaunchedSandbox, NetworkAccess, Spec, UnixSockets, launch};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -99,7 +99,7 @@ impl RunSandbox<'_> {
             view: self.around.view(&Profile::default(), FileView::HostRead, executable)?,
             mounts: vec![],
             network: if program.rules.is_closed() { NetworkAccess::None } else { NetworkAccess::Proxied },
-            unix_sockets: false,
+            unix_sockets: UnixSockets::None,
             // What lies in a package is in no folder of the person's.
             closed: vec![],
             kept: vec![],

@@ -1,7 +1,7 @@
 //! The parts that are measured.
 
 use anyhow::{Context, ensure};
-use ironcurtain_sandbox::{NetworkAccess, ResourceLimits, Spec, View, launch};
+use ironcurtain_sandbox::{NetworkAccess, ResourceLimits, Spec, UnixSockets, View, launch};
 use ironcurtain_testkit::figures::{Row, Sample};
 use ironcurtain_testkit::programs::built;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub fn sandbox_launch(base: &Path, starts: usize) -> anyhow::Result<Vec<Row>> {
         view: View::Roots { session_dir: text(&session)?, programs: vec![] },
         mounts: vec![],
         network: NetworkAccess::None,
-        unix_sockets: false,
+        unix_sockets: UnixSockets::None,
         closed: vec![],
         kept: vec![],
         limits: ResourceLimits::default(),

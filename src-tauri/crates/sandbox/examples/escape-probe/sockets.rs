@@ -6,7 +6,7 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
     os::{
         fd::{AsRawFd, FromRawFd, OwnedFd},
-        unix::net::{UnixDatagram, UnixListener, UnixStream},
+        unix::net::{UnixListener, UnixStream},
     },
     time::Duration,
 };
@@ -18,6 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     Some(match words {
         ["unix", kind, path, text] => unix(kind, path, text),
+        ["from-pair", how, path, text] => from_pair(how, path, text),
         ["bind-unix", path] => UnixListener::bind(path).map(drop).map_err(Into::into),
         ["tcp", address, text] => tcp(address, text),
         ["tcp-as", protocol, address, text] => tcp_as(protocol, address, text),
@@ -66,6 +67,28 @@ fn unix(kind: &str, path: &str, text: &str) -> Outcome {
         socket
     };
     Ok(File::from(socket).write_all(text.as_bytes())?)
+}
+
+/// A datagram from one end of a pair to a third address.
+fn from_pair(how: &str, path: &str, text: &str) -> Outcome {
+    let (address, length) = unix_address(path)?;
+    let (to, bytes) = ((&raw const address).cast(), text.as_ptr().cast());
+    let mut ends = [-1; 2];
+    // SAFETY: an array of two, an address of that length and a text, which outlive the calls.
+    unsafe {
+        check(libc::socketpair(libc::AF_UNIX, libc::SOCK_DGRAM, 0, ends.as_mut_ptr()))?;
+        let [one, other] = [descriptor(ends[0])?, descriptor(ends[1])?];
+        drop(other);
+        let sent = match how {
+            "connected" => {
+                check(libc::connect(one.as_raw_fd(), to, length))?;
+                libc::send(one.as_raw_fd(), bytes, text.len(), 0)
+            }
+            _ => libc::sendto(one.as_raw_fd(), bytes, text.len(), 0, to, length),
+        };
+        check(sent as i64)?;
+    }
+    Ok(())
 }
 
 fn tcp(address: &str, text: &str) -> Outcome {
@@ -171,7 +194,7 @@ fn pair(path: &str) -> Outcome {
 /// A file through a descriptor that was sent over such a pair.
 fn pass(path: &str) -> Outcome {
     let file = File::open(path)?;
-    let (one, other) = UnixDatagram::pair()?;
+    let (one, other) = UnixStream::pair()?;
     let mut byte = [0u8];
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let mut space = [0u64; 4];

@@ -3,7 +3,7 @@
 use super::{Fallible, median};
 use ironcurtain_sandbox::{
     ControlAnswer, ControlOp, Mount, MountAccess, NetworkAccess, ResourceLimits, SandboxEvent, Spec,
-    UnmountProof, View, client::ControlClient, launch,
+    UnixSockets, UnmountProof, View, client::ControlClient, launch,
 };
 use std::{
     path::Path,
@@ -31,7 +31,7 @@ pub(crate) fn measure(program: &str, dir: &Path, rounds: usize) -> Fallible<Live
         view: View::Roots { session_dir: folder("session")?, programs: vec![] },
         mounts: vec![],
         network: NetworkAccess::None,
-        unix_sockets: false,
+        unix_sockets: UnixSockets::None,
         closed: vec![],
         kept: vec![],
         limits: ResourceLimits::default(),

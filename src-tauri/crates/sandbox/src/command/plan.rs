@@ -19,7 +19,7 @@ use crate::{
     autostart::{AutostartMode, AutostartRules, GitConfig},
     place::is_at_or_below,
     proxy_config::{AddressRange, ProxyConfig, RangeError},
-    spec::{NetworkAccess, ResourceLimits, Spec, View},
+    spec::{NetworkAccess, ResourceLimits, Spec, UnixSockets, View},
     supervisor::ForegroundCommand,
 };
 
@@ -159,7 +159,11 @@ pub(super) fn plan(
         },
         mounts: vec![],
         network: if proxy.is_some() { NetworkAccess::Proxied } else { NetworkAccess::None },
-        unix_sockets: settings.network.allow_all_unix_sockets,
+        unix_sockets: if settings.network.allow_all_unix_sockets {
+            UnixSockets::All
+        } else {
+            UnixSockets::None
+        },
         closed: vec![],
         kept: vec![],
         limits: if arguments.limited { ResourceLimits::default() } else { UNLIMITED },

@@ -6,7 +6,7 @@ use crate::harness::{Place, Probe};
 fn dangerous_calls_are_refused_by_name() {
     let place = Place::new();
     let mut probe = place.probe();
-    let refused = "socket-unix socket-netlink socket-packet socket-vsock socket-alg ptrace process-vm-readv \
+    let refused = "socket-unix socketpair-datagram socketpair-raw socketpair-tipc socket-netlink socket-packet socket-vsock socket-alg ptrace process-vm-readv \
         pidfd-getfd keyctl add-key request-key io-uring-setup bpf perf-event-open userfaultfd open-by-handle-at inotify \
         mount umount open-tree fsopen mount-setattr chroot setns unshare-user unshare-net clone-user tiocsti tioclinux \
         reboot init-module";
@@ -22,7 +22,15 @@ fn dangerous_calls_are_refused_by_name() {
 fn their_harmless_neighbours_work() {
     let place = Place::new();
     let mut probe = place.probe();
-    for call in ["socket-inet", "socket-inet6", "socketpair", "unshare-files", "fionread", "getpid"] {
+    for call in [
+        "socket-inet",
+        "socket-inet6",
+        "socketpair",
+        "socketpair-packets",
+        "unshare-files",
+        "fionread",
+        "getpid",
+    ] {
         let answer = probe.say(&format!("call {call}"));
         assert!(answer.starts_with("ok"), "{call}: {answer}");
     }

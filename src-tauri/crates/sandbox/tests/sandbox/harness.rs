@@ -11,7 +11,8 @@ use std::{
 
 use ironcurtain_sandbox::{
     ControlAnswer, ControlOp, Egress, KillHandle, Mount, MountAccess, MountRefusal, NetworkAccess,
-    ResourceLimits, SandboxEvent, SandboxExit, Spec, UnmountProof, View, client::ControlClient, launch,
+    ResourceLimits, SandboxEvent, SandboxExit, Spec, UnixSockets, UnmountProof, View, client::ControlClient,
+    launch,
 };
 use ironcurtain_testkit::{programs::built, wait};
 use tempfile::TempDir;
@@ -61,7 +62,7 @@ impl Place {
             view: View::Roots { session_dir: self.path("session"), programs: vec![probe()] },
             mounts: vec![],
             network: NetworkAccess::None,
-            unix_sockets: false,
+            unix_sockets: UnixSockets::None,
             closed: vec![],
             kept: vec![],
             limits: ResourceLimits::default(),

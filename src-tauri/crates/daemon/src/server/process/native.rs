@@ -7,7 +7,7 @@ use crate::containment::{Profile, environment, limits};
 use crate::server::control::SupervisorControl;
 use crate::server::start_error::ServerStartError;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_sandbox::{Mount, NetworkAccess, PROXY_PORT, Spec, launch};
+use ironcurtain_sandbox::{Mount, NetworkAccess, PROXY_PORT, Spec, UnixSockets, launch};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -104,7 +104,7 @@ fn spec(
         closed: own.iter().flat_map(in_mount).collect(),
         kept: own.iter().flat_map(kept).collect(),
         network: if start.network.is_some() { NetworkAccess::Proxied } else { NetworkAccess::None },
-        unix_sockets: profile.unix_sockets,
+        unix_sockets: if profile.unix_sockets { UnixSockets::Own } else { UnixSockets::None },
         limits: limits(&profile.limits),
         state_dir: start.around.sandboxes.as_str().to_owned(),
         allow_root: start.programs.allow_root,
