@@ -22,7 +22,8 @@
  * @typedef {{ key: string, name: string, servers: string[], live: string[], tools: Record<string, string[]> }} KnownClient
  *   A client that a grant can be for: its key is the program that the kernel proved.
  * @typedef {{ protection: "protecting" | "asking" | "lockdown" | "degraded", pid: number, version: string, started_ms: number,
- *   sessions: number, questions: number, lockdown: boolean, troubles: string[], servers: string[], policy: string }} Status
+ *   sessions: number, questions: number, lockdown: boolean, troubles: string[], servers: string[], policy: string,
+ *   other_home: string | null }} Status
  * @typedef {{ sentence: string, line: string | null }} Waiting
  * @typedef {{ id: string, session: string, client: string, server: string, tool: string | null, lines: string[], rule: string,
  *   reason: string, since_ms: number | null, kept_seconds: number | null,

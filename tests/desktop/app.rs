@@ -173,30 +173,51 @@ fn told_to_end_by_the_system_it_ends_well() {
     assert_eq!(app.exit(), Some(0));
 }
 
-/// SDKs hand a server they start neither a display nor a bus.
-fn without_a_desktop(screen: &Screen) -> Command {
-    let mut command = screen.command(beside("ironcurtain"));
-    command.env_remove("DISPLAY").env_remove("DBUS_SESSION_BUS_ADDRESS");
-    command.args(["daemon", "--ask", "desktop"]).stderr(Stdio::piped());
-    if screen.read("id", &["-u"]) == "0" {
-        command.arg("--allow-root");
-    }
+/// The trusted process as a shim starts it, where the screen's runtime directory is the one that the login made.
+///
+/// The caller's display and bus are other ones: a repository can set them for a shim.
+fn started_by_a_shim(screen: &Screen) -> Command {
+    let mut command = screen.command_of_login("unshare");
+    let is_root = screen.read("id", &["-u"]) == "0";
+    let (unshare, afterwards): (&[&str], &[&str]) = if is_root {
+        (&["--mount"], &[])
+    } else {
+        // Without capabilities again, as bubblewrap wants it.
+        let plain: &[&str] = &["setpriv", "--ambient-caps=-all", "--inh-caps=-all"];
+        (&["--mount", "--map-current-user", "--keep-caps"], plain)
+    };
+    command.args(unshare).args(["sh", "-ec", OWN_RUN, "sh"]).args(afterwards);
+    command.arg(beside("ironcurtain")).args(["daemon", "--ask", "desktop"]).stderr(Stdio::piped());
+    command.args(is_root.then_some("--allow-root"));
+    command.env("DISPLAY", ":77").env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent/bus");
     command
 }
 
-#[test]
-fn started_without_a_display_the_person_is_asked_where_their_desktop_is() {
-    let mut screen = tray::with_panel();
-    let file = screen.home().join("plan.txt");
-    std::fs::write(&file, "ship on Tuesday").expect("the file");
+/// Puts the runtime directory of the screen where the login's is.
+const OWN_RUN: &str = r#"
+    own=/run/user/$(id -u)
+    mount -t tmpfs -o mode=755 tmpfs /run
+    mkdir -p "$own"
+    mount --bind "$XDG_RUNTIME_DIR" "$own"
+    exec "$@""#;
+
+/// Stands in for the systemd user manager, which knows the environment of this screen.
+fn user_manager(screen: &mut Screen) {
     let environment = screen.command("env").output().expect("env").stdout;
     let environment = String::from_utf8(environment).expect("text");
     let manager = helper_path("user_manager.py");
     let mut arguments = vec!["-u", manager.to_str().expect("a plain path")];
     arguments.extend(environment.lines().filter(|line| !line.starts_with("IRONCURTAIN_HOME=")));
     assert_eq!(screen.first_line("/usr/bin/python3", &arguments), "ready");
+}
 
-    let started = without_a_desktop(&screen).output().expect("ironcurtain");
+#[test]
+fn a_shim_starts_the_app_on_the_display_that_the_user_manager_knows() {
+    let mut screen = tray::with_panel();
+    let file = screen.home().join("plan.txt");
+    std::fs::write(&file, "ship on Tuesday").expect("the file");
+    user_manager(&mut screen);
+    let started = started_by_a_shim(&screen).output().expect("ironcurtain");
     assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
     tray::menu(&screen, "Protecting, no agent connected");
     let mut agent = agent(&screen);
@@ -206,14 +227,18 @@ fn started_without_a_display_the_person_is_asked_where_their_desktop_is() {
 }
 
 #[test]
-fn without_a_desktop_it_denies_what_it_cannot_ask() {
+fn a_display_that_only_the_caller_names_shows_no_dialog() {
     let screen = Screen::start();
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
-    let mut headless = App(without_a_desktop(&screen).spawn().expect("ironcurtain"));
+    let mut command = started_by_a_shim(&screen);
+    // A display that works, on which the dialog would be seen.
+    command.env("DISPLAY", screen.display());
+    let mut headless = App(command.spawn().expect("ironcurtain"));
     let log = BufReader::new(headless.0.stderr.take().expect("its log"));
     let mut said = log.lines().map_while(Result::ok);
-    assert!(said.any(|line| line.contains("what has to be asked is denied: you have no desktop session")));
+    let why = "what has to be asked is denied: no desktop session of yours was found";
+    assert!(said.any(|line| line.contains(why)));
     listens(&screen);
     let mut agent = agent(&screen);
     let call = begin_reading(&mut agent, &file);
@@ -223,11 +248,27 @@ fn without_a_desktop_it_denies_what_it_cannot_ask() {
 }
 
 #[test]
+fn a_shim_starts_the_app_on_the_wayland_display_of_the_runtime_directory() {
+    let screen = Screen::sway();
+    let mut command = started_by_a_shim(&screen);
+    let started = command.output().expect("ironcurtain");
+    assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
+    listens(&screen);
+    let status = screen.command(beside("ironcurtain")).args(["status", "--json"]).output().expect("status");
+    let status: serde_json::Value = serde_json::from_slice(&status.stdout).expect("JSON");
+    let pid = status["status"]["pid"].as_u64().or(status["pid"].as_u64()).expect("a process");
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).expect("its program");
+    assert_eq!(program, app_program());
+    let stopped = screen.command(beside("ironcurtain")).arg("stop").status().expect("ironcurtain");
+    assert!(stopped.success());
+}
+
+#[test]
 fn started_later_the_app_takes_the_place_of_one_that_can_ask_nobody_and_asks_for_its_agents() {
     let screen = tray::with_panel();
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
-    let mut headless = App(without_a_desktop(&screen).stderr(Stdio::null()).spawn().expect("ironcurtain"));
+    let mut headless = App(started_by_a_shim(&screen).stderr(Stdio::null()).spawn().expect("ironcurtain"));
     listens(&screen);
     let mut agent = agent(&screen);
     let call = begin_reading(&mut agent, &file);

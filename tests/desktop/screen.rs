@@ -134,6 +134,27 @@ impl Screen {
         self.bus = self.first_line("dbus-daemon", &bus);
     }
 
+    /// The name of the X display.
+    pub(crate) fn display(&self) -> &str {
+        &self.display
+    }
+
+    /// A command with the environment that a login gives every program, which names no display.
+    pub(crate) fn command_of_login(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = self.command(program);
+        let of_the_desktop = [
+            "DISPLAY",
+            "WAYLAND_DISPLAY",
+            "GDK_BACKEND",
+            "DBUS_SESSION_BUS_ADDRESS",
+            "DBUS_SYSTEM_BUS_ADDRESS",
+        ];
+        for name in of_the_desktop {
+            command.env_remove(name);
+        }
+        command
+    }
+
     /// A command with this screen's environment and nothing of ours.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);

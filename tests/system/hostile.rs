@@ -19,7 +19,7 @@ const JUDGED: [(&str, &str); 5] = [
 ];
 
 /// Tools that anybody may call, with their arguments.
-const FREE: [(&str, &[&str]); 16] = [
+const FREE: [(&str, &[&str]); 17] = [
     ("sneak", &["where"]),
     ("scribble", &["where"]),
     ("clutch", &["where"]),
@@ -30,6 +30,7 @@ const FREE: [(&str, &[&str]); 16] = [
     ("noise", &[]),
     ("intrude", &[]),
     ("die", &[]),
+    ("blab", &[]),
     ("slow", &[]),
     ("heard", &[]),
     ("big", &["bytes"]),

@@ -247,11 +247,34 @@ fn of_an_ordinary_user(machine: &Machine) -> (Command, PathBuf) {
     (shim, programs)
 }
 
+/// Variables that a repository could set for a shim, each with a value of its own to be found by.
+const HOSTILE: [(&str, &str); 8] = [
+    ("LD_PRELOAD", "/chosen/evil.so"),
+    ("LD_LIBRARY_PATH", "/chosen/lib"),
+    ("DISPLAY", ":chosen"),
+    ("WAYLAND_DISPLAY", "/chosen/wayland"),
+    ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/chosen/bus"),
+    ("XDG_CONFIG_HOME", "/chosen/config"),
+    ("GTK_MODULES", "/chosen/module.so"),
+    ("SSL_CERT_FILE", "/chosen/ca.pem"),
+];
+
 fn the_shim_starts_the_trusted_process() {
     let machine = Machine::new(|_| {});
-    let (shim, programs) = of_an_ordinary_user(&machine);
+    let (mut shim, programs) = of_an_ordinary_user(&machine);
+    shim.envs(HOSTILE).env("LANG", "C.UTF-8");
     let mut client = Client::spawn(shim, &machine.ours());
     client.handshake();
+    let trusted = UnixStream::connect(&machine.home.socket).unwrap();
+    let trusted = rustix::net::sockopt::socket_peercred(&trusted).unwrap().pid;
+    let environment = std::fs::read(format!("/proc/{}/environ", trusted.as_raw_nonzero())).unwrap();
+    let environment = String::from_utf8(environment).unwrap();
+    assert!(!environment.contains("chosen"), "{environment}");
+    // The twin: what chooses the home and the language is handed on.
+    let home = format!("IRONCURTAIN_HOME={}", machine.ours().display());
+    for handed_on in [home.as_str(), "LANG=C.UTF-8"] {
+        assert!(environment.split('\0').any(|variable| variable == handed_on), "{environment}");
+    }
     client.read(&machine.file("docs/a.txt", "a")).refused("runs without a display");
     client.write("in-the-sandbox.txt".as_ref(), "mine").ok();
     assert!(machine.command(&["stop"]).status.success() || is_root());

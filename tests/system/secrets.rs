@@ -162,6 +162,25 @@ fn a_secret_reaches_the_server_that_names_it_and_nothing_else() {
 }
 
 #[test]
+fn a_secret_that_a_server_prints_is_in_no_log_record_or_answer() {
+    on_a_bus("secrets::a_secret_that_a_server_prints_is_in_no_log_record_or_answer", UNLOCKED, || {
+        assert!(ironcurtain(&["set", "api"], SECRET).status.success());
+        let world = World::with(|prepared| install(prepared, "api"));
+        let mut client = world.connect("hostile");
+        let blab = client.plain("blab");
+        let told = blab.refused("the server ended");
+        assert!(told.contains("the key [secret] was refused; last used: [secret]"), "{told}");
+        let sessions = format!("{:?}", world.sessions());
+        assert!(!sessions.contains(SECRET), "{sessions}");
+        eventually("its last line is logged", BOUND, || {
+            !files_with("last used: [secret]", &world.home.sessions()).is_empty()
+        });
+        assert_eq!(files_with(SECRET, &world.ours()), Vec::<String>::new());
+        assert!(world.log().contains("[secret] was refused"));
+    });
+}
+
+#[test]
 fn a_server_without_its_secret_does_not_start_and_says_what_to_do() {
     on_a_bus("secrets::a_server_without_its_secret_does_not_start_and_says_what_to_do", UNLOCKED, || {
         let world = World::with(|prepared| install(prepared, "api"));

@@ -17,7 +17,7 @@
     pending: 0,
     fail: {},
     listeners: [],
-    status: { protection: "protecting", pid: 4711, version: "0.1.0", started_ms: now - 3_600_000, sessions: 2, questions: 0, lockdown: false, troubles: [], servers: ["filesystem", "git", "fetch"], policy: "0".repeat(64) },
+    status: { protection: "protecting", pid: 4711, version: "0.1.0", started_ms: now - 3_600_000, sessions: 2, questions: 0, lockdown: false, troubles: [], other_home: null, servers: ["filesystem", "git", "fetch"], policy: "0".repeat(64) },
     sessions: [
       { id: "s1", client, server: "filesystem", connection: "c1", trouble: null, paused: false, remote: false, sandboxed: true, started_ms: now - 26 * 60_000, sandbox_dir: "", allowed: 148, denied: 3, asked: 5, left: 2, roots: [{ path: `${home}/.local/state/ironcurtain/sessions/s1/sandbox`, source: "session sandbox", grant: null }, { path: `${home}/src/app`, source: "rule `work`", grant: null }, { path: `${home}/Documents/tax`, source: "grant `g1`", grant: "g1" }] },
       { id: "s2", client: { ...client, name: "Cursor", exe: "/opt/cursor/cursor", says_it_is: null }, server: "git", connection: null, trouble: "it ended with status 1; the last it wrote to standard error: `no module <b>git</b>`", paused: true, remote: false, sandboxed: false, started_ms: now - 4 * 60_000, sandbox_dir: "", allowed: 12, denied: 0, asked: 0, left: 0, roots: [] },

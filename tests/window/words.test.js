@@ -29,7 +29,7 @@ test("a path keeps its last two names strong, and home is ~", () => {
   assert.equal(folderOf("/home/ada", "folder"), "/home/ada");
 });
 
-const snapshot = (/** @type {object} */ more) => ({ status: { protection: "protecting", troubles: [] }, sessions: [], waiting: [], questions: { missed: [], denied: [] }, clients: [], recent: [], ...more });
+const snapshot = (/** @type {object} */ more) => ({ status: { protection: "protecting", troubles: [], other_home: null }, sessions: [], waiting: [], questions: { missed: [], denied: [] }, clients: [], recent: [], ...more });
 
 test("nothing is called protected before a client has connected", () => {
   assert.equal(truth(snapshot({})).title, "Nothing is protected yet");
@@ -38,7 +38,7 @@ test("nothing is called protected before a client has connected", () => {
   assert.equal(truth(snapshot({ sessions: [{ sandboxed: true }] })).title, "Protecting");
   const part = truth(snapshot({ sessions: [{ sandboxed: true }, { sandboxed: false }] }));
   assert.deepEqual([part.title, part.text], ["Protecting in part", "2 sessions connected. 1 server not sandboxed."]);
-  const locked = { status: { protection: "lockdown", lockdown: true, troubles: [] } };
+  const locked = { status: { protection: "lockdown", lockdown: true, troubles: [], other_home: null } };
   assert.deepEqual([truth(snapshot(locked)).mood, stateLine(snapshot({ ...locked, waiting: [{}] }))], ["lockdown", "\u2715 Locked down"]);
   assert.equal(truth(snapshot({ status: { protection: "degraded", troubles: ["x"] }, sessions: [{}] })).mood, "degraded");
 });

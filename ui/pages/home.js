@@ -19,6 +19,7 @@ export const home = {
     return html`
       <div class="hero"><span class="mark">${curtain(mood)}</span><div><h1>${title}</h1><p class="quiet">${text}</p></div></div>
       <div class="hero-do">${mood === "open" ? html`<a class="button" href="#welcome" data-key="welcome">First steps</a>` : nothing}${lockdown(status)}</div>
+      ${status.other_home ? html`<p class="bad" role="alert">${status.other_home}</p>` : nothing}
       ${status.troubles.map((trouble) => html`<p class="bad" role="alert">${trouble}</p>`)}
       ${waiting.length > 0 ? waitingRows(waiting) : nothing}
       ${missedRows(questions.missed)}

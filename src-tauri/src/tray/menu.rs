@@ -339,6 +339,7 @@ mod tests {
             servers: vec![],
             policy: String::new(),
             secrets_file: None,
+            other_home: None,
         }
     }
 

@@ -80,6 +80,7 @@ impl Made {
             servers: vec!["filesystem".into(), "git".into()],
             policy: "0".repeat(64),
             secrets_file: None,
+            other_home: None,
         }
     }
 

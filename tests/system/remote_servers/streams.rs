@@ -46,6 +46,29 @@ fn an_answer_comes_on_a_stream_after_what_was_said_before_it() {
 }
 
 #[test]
+fn a_token_that_the_server_repeats_does_not_reach_the_agent() {
+    let far = Far::start();
+    let token = "tok3n-of-the-remote-server";
+    let headers = json!({ "Authorization": format!("Bearer {token}"), "X-Team": "blue" });
+    let world = world(&json!({ "url": far.url(), "headers": headers }));
+    let mut client = world.connect("far");
+    far.will(move |asked, back| {
+        let got = asked.header("authorization").to_owned();
+        if is_call(asked) && asked.body["params"]["arguments"]["text"] == "stream" {
+            back.begin_events();
+            back.event("1", &result(asked, &format!("you sent {got} for blue")));
+        } else if is_call(asked) {
+            back.json(&result(asked, &format!("you sent {got} for blue")));
+        }
+        is_call(asked)
+    });
+    for text in ["stream", "message"] {
+        assert_eq!(client.say(text).ok(), "you sent Bearer [secret] for blue");
+    }
+    assert!(!world.log().contains(token));
+}
+
+#[test]
 fn a_stream_that_breaks_goes_on_after_its_last_event() {
     let far = Far::start();
     let world = world(&json!({ "url": far.url() }));

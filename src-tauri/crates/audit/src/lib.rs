@@ -39,7 +39,7 @@ pub use keeping::Keeping;
 pub use log::Audit;
 pub use pending::Pending;
 pub use read::{Found, all, newest};
-pub use redaction::{is_marked, redacted};
+pub use redaction::{is_marked, names_a_secret, redacted};
 pub use search::{Filter, search};
 pub use unfinished::{Unfinished, unfinished};
 pub use verify::{Checked, check, check_known, check_written, known};

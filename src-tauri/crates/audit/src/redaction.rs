@@ -44,6 +44,13 @@ pub fn is_marked(value: &Value) -> bool {
     }
 }
 
+/// Returns whether a value under this name is a secret, by the name alone.
+#[must_use]
+pub fn names_a_secret(name: &str) -> bool {
+    let plain = name.to_lowercase().replace('-', "_");
+    SECRET_NAMES.iter().any(|word| plain.contains(word))
+}
+
 /// The arguments with secrets replaced and long texts cut, each with a mark that says so.
 #[must_use]
 pub fn redacted(arguments: &Map<String, Value>) -> Map<String, Value> {
@@ -51,8 +58,7 @@ pub fn redacted(arguments: &Map<String, Value>) -> Map<String, Value> {
 }
 
 fn redact(name: &str, value: &Value) -> Value {
-    let lower = name.to_lowercase();
-    if SECRET_NAMES.iter().any(|s| lower.contains(s)) && !value.is_null() {
+    if names_a_secret(name) && !value.is_null() {
         return Value::from(named_as_secret(value));
     }
     match value {

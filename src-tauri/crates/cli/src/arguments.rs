@@ -161,7 +161,7 @@ pub struct SessionOptions {
 pub enum Ask {
     /// The person at this terminal.
     Terminal,
-    /// The person in their desktop session: starts the app there, in place of this. Without one, deny.
+    /// The user in their desktop session: starts the app there instead of this. Without a desktop, deny.
     Desktop,
     /// Nobody: deny.
     Deny,

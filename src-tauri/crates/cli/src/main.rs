@@ -1,10 +1,10 @@
 //! The `ironcurtain` command: the trusted process without a display, and a person's own look at what it does.
 
+mod agent_start;
 mod arguments;
 mod audit;
 mod clients;
 mod connection;
-mod desktop_session;
 mod doctor;
 mod export;
 mod left_file;
@@ -19,6 +19,7 @@ mod screen;
 mod secrets;
 mod servers;
 mod session;
+mod session_environment;
 mod sheet;
 
 use anyhow::bail;

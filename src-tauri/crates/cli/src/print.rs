@@ -66,7 +66,7 @@ fn status(sheet: &mut Sheet, status: &StatusView) {
         Protection::Degraded => "in trouble",
     };
     sheet.line(format_args!("IronCurtain {} is {state} (process {}).", status.version, status.pid));
-    status.troubles.iter().for_each(|trouble| sheet.line(format_args!("  ! {trouble}")));
+    status.troubles.iter().chain(&status.other_home).for_each(|one| sheet.line(format_args!("  ! {one}")));
     if status.lockdown {
         sheet.line("  LOCKDOWN   whatever needs your word is denied; `ironcurtain lockdown off` ends it");
     }

@@ -1,11 +1,11 @@
 //! Running the trusted process in this program.
 
+use crate::agent_start;
 use crate::arguments::{Ask, DaemonArguments};
-use crate::desktop_session::start_app;
 use anyhow::Context;
 use ironcurtain_daemon::consent::{Consent, NobodyToAsk, Terminal};
 use ironcurtain_daemon::{DaemonOptions, EventLog, Home, start};
-use ironcurtain_protocol::{Request, Sockets};
+use ironcurtain_protocol::Request;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -32,10 +32,7 @@ pub fn daemon(options: &DaemonArguments) -> anyhow::Result<()> {
     let programs = std::env::current_exe()?.parent().context("this program has no directory")?.to_path_buf();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     if options.ask == Ask::Desktop {
-        match runtime.block_on(start_app(&programs, &Sockets::of_user()?, options.allow_root)) {
-            Ok(()) => return Ok(()),
-            Err(why) => tracing::warn!("what has to be asked is denied: {why}"),
-        }
+        return Ok(runtime.block_on(agent_start::perform(&programs, options))?);
     }
     let consent: Arc<dyn Consent> = match options.ask {
         Ask::Deny | Ask::Desktop => Arc::new(NobodyToAsk),

@@ -130,6 +130,12 @@ fn called(hoard: &mut Hoard, tool: &str, path: &str, message: &Value) -> Option<
             Some(Ok("done".to_owned()))
         }
         "die" => std::process::exit(3),
+        // Prints its secret, and one line without an end, before it exits.
+        "blab" => {
+            let key = std::env::var("API_KEY").unwrap_or_default();
+            eprint!("the key {key} was refused\nlast used: {key}");
+            std::process::exit(4)
+        }
         "slow" | "linger" => None,
         "list_allowed_directories" => Some(Ok(hoard.roots.join("\n"))),
         "heard" => Some(Ok(Value::from(hoard.heard.clone()).to_string())),

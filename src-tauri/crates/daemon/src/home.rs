@@ -1,5 +1,9 @@
 //! The folders that our files are in. Every directory is this user's alone (mode 0700).
 
+mod account;
+
+pub use account::{Account, OtherHome};
+
 use directories::{BaseDirs, ProjectDirs};
 use ironcurtain_paths::{CanonicalPath, Resolver, is_trusted_owner, is_written_by_others};
 use ironcurtain_protocol::{HOME_VARIABLE, SocketPathError, Sockets};
@@ -28,6 +32,8 @@ pub struct Home {
     pub programs: Option<PathBuf>,
     /// The keyring is for this home: what is known of its record may be kept there. One that is not in the usual place has none.
     pub has_keyring: bool,
+    /// The environment chose another directory than the account's.
+    pub other: Option<OtherHome>,
 }
 
 /// Why our directories cannot be used.
@@ -73,14 +79,16 @@ impl Home {
     pub fn from_env() -> Result<Self, HomeError> {
         let socket = Sockets::of_user()?.first().to_path_buf();
         let person = BaseDirs::new().ok_or(HomeError::NoHome)?.home_dir().to_path_buf();
-        if let Some(all) = std::env::var_os(HOME_VARIABLE).filter(|v| !v.is_empty()) {
-            let all = PathBuf::from(all);
-            return Ok(Self { socket, programs: own_programs(), ..Self::under(&all, &person) });
+        let chosen = std::env::var_os(HOME_VARIABLE).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let other = OtherHome::of(chosen.as_deref(), &person, Account::of_process().as_ref());
+        if let Some(all) = chosen {
+            return Ok(Self { socket, programs: own_programs(), other, ..Self::under(&all, &person) });
         }
         let ours = ProjectDirs::from("", "", "ironcurtain").ok_or(HomeError::NoHome)?;
         let state = ours.state_dir().unwrap_or_else(|| ours.data_local_dir()).to_path_buf();
         let (config, data) = (ours.config_dir().to_path_buf(), ours.data_dir().to_path_buf());
-        Ok(Self { person, config, state, data, socket, programs: own_programs(), has_keyring: true })
+        let programs = own_programs();
+        Ok(Self { person, config, state, data, socket, programs, has_keyring: true, other })
     }
 
     /// Everything under one directory, as [`HOME_VARIABLE`] has it.
@@ -94,6 +102,7 @@ impl Home {
             socket: all.join("run/socket"),
             programs: None,
             has_keyring: false,
+            other: None,
         }
     }
 

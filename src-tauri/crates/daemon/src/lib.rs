@@ -53,7 +53,7 @@ pub use daemon::{
 };
 pub use event_log::EventLog;
 pub use grants::{Files, GrantSubject, Granted, StandingGrant, StoreError};
-pub use home::{Home, HomeError, UnresolvedPath, canonical_home};
+pub use home::{Account, Home, HomeError, OtherHome, UnresolvedPath, canonical_home};
 pub use listener::ListenError;
 pub use policy_snapshot::{ExposedFile, PolicyFiles, PolicySnapshot, SnapshotError};
 pub use protection::{Exposure, WritableBy, protection};

@@ -1,7 +1,8 @@
 //! Secrets that the desktop's keyring keeps, or an encrypted file where the person chose one, and that settings name without
 //! holding them: `keyring:NAME`.
 //!
-//! - A secret goes into the one server's environment or headers that name it, and nowhere else: no error, log or `Debug` has it.
+//! - A secret goes into the one server's environment or headers that name it, and nowhere else: no error, log or `Debug` has it, and what
+//!   the server writes to standard error, or a remote one answers, has it replaced ([`SecretMask`]).
 //! - Without a keyring or file, or with a locked one, there is no secret, and what needs it does not run.
 
 mod age;
@@ -9,13 +10,15 @@ mod error;
 mod file;
 mod fill;
 mod keyring;
+mod mask;
 mod name;
 mod store;
 
 pub use age::AgeError;
 pub use error::{SecretError, SecretFileError, in_time};
-pub use fill::{UnfilledError, filled_env, filled_headers};
+pub use fill::{Filled, UnfilledError, filled_env, filled_headers};
 pub use keyring::{Keyring, Shelf};
+pub use mask::SecretMask;
 pub use name::{SecretName, SecretNameError};
 pub use store::{SecretPlace, SecretStore};
 

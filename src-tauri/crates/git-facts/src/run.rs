@@ -6,7 +6,7 @@
 use super::UnknownAddress;
 use super::repository::Repository;
 use super::settings::GitSettings;
-use ironcurtain_paths::CanonicalPath;
+use ironcurtain_paths::{CanonicalPath, SYSTEM_PATH};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -25,8 +25,8 @@ const MOST_BYTES: u64 = 4 * 1024 * 1024;
 #[cfg(target_os = "linux")]
 const MOST_MEMORY: u64 = 512 * 1024 * 1024;
 
-/// The person's variables that say where git's own configuration is.
-const PASSED: [&str; 4] = ["PATH", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
+/// The user's variables that say where git's own configuration is.
+const PASSED: [&str; 3] = ["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
 
 /// Tells git to pass over the machine's configuration, but not where that is asked for by name. A server may have it or
 /// not.
@@ -116,7 +116,8 @@ impl GitRunner {
         input: &[u8],
     ) -> Result<Option<Vec<u8>>, UnknownAddress> {
         let mut git = Command::new("git");
-        git.arg("--no-pager").args(arguments).env_clear().envs(SET).env("HOME", self.person.as_path());
+        git.arg("--no-pager").args(arguments).env_clear().envs(SET);
+        git.env("PATH", SYSTEM_PATH).env("HOME", self.person.as_path());
         git.envs(PASSED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
         git.envs(place.map(|place| ("GIT_DIR", place.git_dir.as_path())));
         git.current_dir("/").process_group(0);

@@ -18,6 +18,6 @@ mod resolve;
 
 pub use canonical::{CanonicalPath, NotCanonicalError};
 #[cfg(all(unix, feature = "program"))]
-pub use program::{OwnProgram, is_trusted_owner, is_written_by_others};
+pub use program::{OwnProgram, SYSTEM_PATH, is_trusted_owner, is_written_by_others};
 #[cfg(feature = "resolve")]
 pub use resolve::{Link, PathError, PathKind, Resolution, Resolver};

@@ -13,6 +13,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Directories in which programs that run outside of a sandbox are searched for. The environment has no say: an agent's client may have
+/// chosen it, and a sandbox may write to the user's own directories.
+pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin";
+
 /// A program of ours, ready to be started.
 #[derive(Debug)]
 pub struct OwnProgram {

@@ -15,7 +15,7 @@ pub use control::{ErrorCode, Passphrase, Reply, ReplyFrame, Request, RequestFram
 pub use framing::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use hello::{Hello, HelloRefusal, Purpose, RefusalCode, ShimHello, ShimNote, StdioMode, Welcome};
 pub use questions::{DenialView, QuestionState, QuestionView, QuestionsView, WaitingChoice};
-pub use socket::{ConnectError, HOME_VARIABLE, SocketPathError, Sockets};
+pub use socket::{ConnectError, HOME_VARIABLE, SocketPathError, Sockets, usual_runtime_directory};
 pub use view::{
     ActivityView, AuditCheckView, ClientView, GrantView, LeftChoice, LeftFileView, LeftState, ProcessView,
     Protection, RootView, SecretsFileView, SessionRecordView, SessionView, StatusView,

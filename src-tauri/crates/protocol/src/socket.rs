@@ -55,7 +55,15 @@ impl Sockets {
     /// # Errors
     /// [`SocketPathError`], when the environment names no usable directory.
     pub fn of_user() -> Result<Self, SocketPathError> {
-        Self::new(|name| std::env::var_os(name), usual_runtime_directory)
+        Self::of_environment(|name| std::env::var_os(name))
+    }
+
+    /// Those of this process's user in another environment.
+    ///
+    /// # Errors
+    /// [`SocketPathError`], when the environment names no usable directory.
+    pub fn of_environment(env: impl Fn(&str) -> Option<OsString>) -> Result<Self, SocketPathError> {
+        Self::new(env, usual_runtime_directory)
     }
 
     /// From the environment, and the runtime directory of the user where the environment does not name one.
@@ -75,8 +83,13 @@ impl Sockets {
         if let Some(home) = absolute(HOME_VARIABLE)? {
             all.push(home.join("run/socket"));
         } else {
-            let runtime = absolute("XDG_RUNTIME_DIR")?.or_else(usual);
-            all.extend(runtime.map(|runtime| runtime.join("ironcurtain/socket")));
+            // A client may have another one than the login made, as in a snap. A daemon that a shim starts uses the login's.
+            let runtimes = absolute("XDG_RUNTIME_DIR")?.into_iter().chain(usual());
+            for socket in runtimes.map(|runtime| runtime.join("ironcurtain/socket")) {
+                if !all.contains(&socket) {
+                    all.push(socket);
+                }
+            }
             all.extend(absolute("HOME")?.map(|home| home.join(".local/state/ironcurtain/run/socket")));
         }
         let mut fitting = all.iter().filter(|socket| socket.as_os_str().len() <= MAX_SOCKET_PATH).cloned();
@@ -109,8 +122,9 @@ impl Sockets {
     }
 }
 
-/// The runtime directory that a login makes for a user (`pam_systemd(8)`), where it is there and nobody else's.
-fn usual_runtime_directory() -> Option<PathBuf> {
+/// Returns the runtime directory that a login makes for a user (`pam_systemd(8)`), if it exists and is only theirs.
+#[must_use]
+pub fn usual_runtime_directory() -> Option<PathBuf> {
     let user = std::fs::metadata("/proc/self").ok()?.uid();
     let directory = PathBuf::from(format!("/run/user/{user}"));
     let found = std::fs::symlink_metadata(&directory).ok()?;
@@ -136,7 +150,10 @@ mod tests {
         let all = [(HOME_VARIABLE, "/ic"), ("XDG_RUNTIME_DIR", "/run/own"), ("HOME", "/home/u")];
         let usual = Some("/run/user/1");
         assert_eq!(at(&all, usual).unwrap(), ["/ic/run/socket"]);
-        assert_eq!(at(&all[1..], usual).unwrap(), ["/run/own/ironcurtain/socket", IN_HOME]);
+        let login = "/run/user/1/ironcurtain/socket";
+        assert_eq!(at(&all[1..], usual).unwrap(), ["/run/own/ironcurtain/socket", login, IN_HOME]);
+        let same = [("XDG_RUNTIME_DIR", "/run/user/1"), ("HOME", "/home/u")];
+        assert_eq!(at(&same, usual).unwrap(), [login, IN_HOME]);
         assert_eq!(at(&all[2..], usual).unwrap(), ["/run/user/1/ironcurtain/socket", IN_HOME]);
         assert_eq!(at(&all[2..], None).unwrap(), [IN_HOME]);
         assert_eq!(at(&[], None), Err(SocketPathError::Unknown));

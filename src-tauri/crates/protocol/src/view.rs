@@ -43,6 +43,8 @@ pub struct StatusView {
     pub policy: String,
     /// The encrypted file that has the secrets of servers; nothing where the keyring is their place.
     pub secrets_file: Option<SecretsFileView>,
+    /// Says that other settings than those of the user's account are in use, and what chose them.
+    pub other_home: Option<String>,
 }
 
 /// The encrypted file of secrets.

@@ -4,7 +4,7 @@
 //!   there no more.
 
 use ironcurtain_paths::OwnProgram;
-use ironcurtain_protocol::{ConnectError, Sockets};
+use ironcurtain_protocol::{ConnectError, HOME_VARIABLE, Sockets};
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -184,35 +184,31 @@ fn last_word(said: &str) -> Option<&str> {
     said.lines().rev().find_map(|line| line.strip_prefix("ironcurtain: "))
 }
 
-/// The program to start: the tray app where there is a display, else the one that looks for the person's desktop and
-/// denies what it cannot ask.
+/// Variables that the started program gets from this one.
+///
+/// Whoever wrote the client's settings chooses this environment, which may be a repository. The started program takes everything else
+/// (displays, the bus, `XDG_*`) from the user's login session.
+const PASSED: [&str; 5] = ["HOME", HOME_VARIABLE, "PATH", "LANG", "LC_ALL"];
+
+/// Returns the path of `ironcurtain`, which starts the app in the user's desktop session, or continues without one.
 fn daemon_program() -> Result<PathBuf, LaunchError> {
     let own = std::env::current_exe().map_err(LaunchError::OwnPath)?;
-    let beside = |name: &str| own.parent().map(|d| d.join(name)).filter(|p| p.is_file());
-    let display =
-        ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(|v| std::env::var_os(v).is_some_and(|v| !v.is_empty()));
-    let app = if display { beside("ironcurtain-desktop") } else { None };
-    app.or_else(|| beside("ironcurtain")).ok_or(LaunchError::NotInstalled(own))
+    let program = own.parent().map(|directory| directory.join("ironcurtain")).filter(|path| path.is_file());
+    program.ok_or(LaunchError::NotInstalled(own))
 }
 
-/// Starts it with nothing of ours: no descriptor of the conversation, and not in the client's process group,
-/// so that it outlives the client.
+/// Starts it without anything of ours: no descriptor of the conversation, no variable but the listed ones, and not in the
+/// client's process group, so that it outlives the client.
 fn start(program: &Path) -> io::Result<Child> {
     let opened = OwnProgram::open(program)?;
     let mut command = opened.command();
-    // The app tells a person why it does not start.
-    let stderr = if program.ends_with("ironcurtain-desktop") {
-        command.arg("--background");
-        Stdio::null()
-    } else {
-        command.args(["daemon", "--ask", "desktop", "--detach"]);
-        Stdio::piped()
-    };
+    command.args(["daemon", "--ask", "desktop", "--detach"]).env_clear();
+    command.envs(PASSED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     command
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(stderr)
+        .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
 }

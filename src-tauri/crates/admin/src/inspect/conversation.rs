@@ -2,7 +2,7 @@
 
 use super::fault::{MESSAGE, MOST_BYTES, ServerFault};
 use ironcurtain_daemon::consent::visible;
-use ironcurtain_daemon::server::process::{Process, ProcessHold};
+use ironcurtain_daemon::server::process::{Process, ProcessHold, ServerStderr};
 use ironcurtain_daemon::wire::{Id, Incoming, Input, Line, Lines, Output, Response};
 use ironcurtain_daemon::wire::{error_line, notification_line, request_line, result_line};
 use ironcurtain_paths::CanonicalPath;
@@ -10,7 +10,7 @@ use rmcp::model::ErrorCode;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
@@ -176,11 +176,10 @@ impl Conversation {
 }
 
 /// Reads to the end and keeps the last of it.
-async fn end_of(mut stderr: Input) -> String {
+async fn end_of(mut stderr: ServerStderr) -> String {
     let mut kept = Vec::new();
-    let mut piece = vec![0; 8192];
-    while let Ok(length @ 1..) = stderr.read(&mut piece).await {
-        kept.extend_from_slice(piece.get(..length).unwrap_or_default());
+    while let Some(text) = stderr.next().await {
+        kept.extend(text);
         let too_much = kept.len().saturating_sub(KEPT);
         kept.drain(..too_much);
     }

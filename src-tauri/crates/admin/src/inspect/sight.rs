@@ -4,7 +4,7 @@ use super::{InspectError, Inspection, StartedAlone, slow, start_by_itself};
 use crate::named_server::named_server;
 use ironcurtain_daemon::config::Servers;
 use ironcurtain_daemon::consent::visible;
-use ironcurtain_daemon::server::process::LoneProcess;
+use ironcurtain_daemon::server::process::{LoneProcess, ServerStderr};
 use ironcurtain_daemon::wire::Input;
 use serde_json::json;
 use std::path::Path;
@@ -43,13 +43,24 @@ pub async fn sight(
     let server = named_server(&servers, PROGRAM)?;
     let StartedAlone { lone, scratch, .. } = start_by_itself(inspection, &servers, server).await?;
     let LoneProcess { process, watch } = lone;
-    let read = async { tokio::join!(whole(process.stdout), whole(process.stderr)) };
+    let read = async { tokio::join!(whole(process.stdout), complaint(process.stderr)) };
     let said = tokio::time::timeout(inspection.patience, read).await;
     drop((process.stdin, process.hold));
     drop((watch, scratch));
     let (seen, complaint) = said.map_err(|_| slow(inspection, PROGRAM, String::new()))?;
     let seen = seen.lines().map(visible::line).collect();
     Ok(Sight { seen, complaint: visible::line(complaint.trim()) })
+}
+
+async fn complaint(mut stderr: ServerStderr) -> String {
+    let mut kept = Vec::new();
+    while let Some(text) = stderr.next().await {
+        kept.extend(text);
+        if kept.len() > MOST {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&kept).into_owned()
 }
 
 async fn whole(mut input: Input) -> String {

@@ -1,6 +1,10 @@
 //! Filling secrets in where settings name them.
 
-use super::{Secret, SecretError, SecretName, SecretNameError, SecretStore, in_time, named, named_in_header};
+use super::{
+    Secret, SecretError, SecretMask, SecretName, SecretNameError, SecretStore, in_time, named,
+    named_in_header,
+};
+use ironcurtain_audit::names_a_secret;
 use std::collections::BTreeMap;
 
 /// Why a value cannot be filled in.
@@ -13,6 +17,15 @@ pub struct UnfilledError {
     pub source: SecretError,
 }
 
+/// Settings with their secrets filled in.
+#[derive(Debug, Default)]
+pub struct Filled {
+    /// Each setting with its value.
+    pub values: BTreeMap<String, Secret>,
+    /// Replaces the secrets among them in what the server writes.
+    pub mask: SecretMask,
+}
+
 /// Variables with their secrets filled in.
 ///
 /// # Errors
@@ -20,7 +33,7 @@ pub struct UnfilledError {
 pub async fn filled_env(
     store: &SecretStore,
     env: &BTreeMap<String, String>,
-) -> Result<BTreeMap<String, Secret>, UnfilledError> {
+) -> Result<Filled, UnfilledError> {
     filled(store, env, "env", |value| Ok(named(value)?.map(|name| ("", name)))).await
 }
 
@@ -31,7 +44,7 @@ pub async fn filled_env(
 pub async fn filled_headers(
     store: &SecretStore,
     headers: &BTreeMap<String, String>,
-) -> Result<BTreeMap<String, Secret>, UnfilledError> {
+) -> Result<Filled, UnfilledError> {
     filled(store, headers, "headers", named_in_header).await
 }
 
@@ -40,17 +53,26 @@ async fn filled(
     values: &BTreeMap<String, String>,
     of: &str,
     reference: impl Fn(&str) -> Result<Option<(&str, SecretName)>, SecretNameError>,
-) -> Result<BTreeMap<String, Secret>, UnfilledError> {
-    let mut all = BTreeMap::new();
+) -> Result<Filled, UnfilledError> {
+    let mut all = Filled::default();
     let mut wanted = Vec::new();
+    let mut secrets = Vec::new();
     for (key, value) in values {
         let unfilled = |source| UnfilledError { place: format!("{of}.{key}"), source };
         match reference(value).map_err(|problem| unfilled(problem.into()))? {
-            None => drop(all.insert(key.clone(), Secret::new(value.clone()))),
+            None => {
+                // One that stands in the settings in plain text, such as `Bearer TOKEN`, is a secret by its name.
+                let token = value.rsplit(' ').next().filter(|_| names_a_secret(key));
+                secrets.extend(token.map(|token| Secret::new(token.to_owned())));
+                all.values.insert(key.clone(), Secret::new(value.clone()));
+            }
             Some((before, name)) => wanted.push((key.clone(), before.to_owned(), name)),
         }
     }
-    let Some((first, ..)) = wanted.first() else { return Ok(all) };
+    let Some((first, ..)) = wanted.first() else {
+        all.mask = SecretMask::of(&secrets);
+        return Ok(all);
+    };
     let unfilled = |key: &str, source| UnfilledError { place: format!("{of}.{key}"), source };
     let names: Vec<SecretName> = wanted.iter().map(|(_, _, name)| name.clone()).collect();
     let store = store.clone();
@@ -58,8 +80,10 @@ async fn filled(
     let found = in_time(look_up).await.map_err(|problem| unfilled(first, problem))?;
     for ((key, before, _), found) in wanted.iter().zip(found) {
         let secret = found.map_err(|problem| unfilled(key, problem))?;
-        all.insert(key.clone(), Secret::new(format!("{before}{}", secret.reveal())));
+        all.values.insert(key.clone(), Secret::new(format!("{before}{}", secret.reveal())));
+        secrets.push(secret);
     }
+    all.mask = SecretMask::of(&secrets);
     Ok(all)
 }
 
@@ -72,6 +96,17 @@ mod tests {
     async fn plain_values_need_no_keyring() {
         let env = BTreeMap::from([("A".to_owned(), "1".to_owned())]);
         let filled = filled_env(&SecretStore::of(Path::new("/nonexistent")), &env).await.unwrap();
-        assert_eq!(filled.get("A").unwrap().reveal(), "1");
+        assert_eq!(filled.values.get("A").unwrap().reveal(), "1");
+    }
+
+    #[tokio::test]
+    async fn a_plain_value_that_is_named_as_a_secret_is_masked() {
+        let of = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        let store = SecretStore::of(Path::new("/nonexistent"));
+        let masked = |filled: Filled| filled.mask.apply(b"got plain-token-1").into_owned();
+        let headers = filled_headers(&store, &of("X-API-Key", "Bearer plain-token-1")).await.unwrap();
+        assert_eq!(masked(headers), b"got [secret]");
+        let other = filled_env(&store, &of("FOLDER", "plain-token-1")).await.unwrap();
+        assert_eq!(masked(other), b"got plain-token-1");
     }
 }

@@ -5,9 +5,11 @@ mod native;
 mod plain;
 mod remote;
 mod srt;
+mod stderr;
 
 pub use alone::{LoneProcess, ServersBeside, start_alone};
 pub use remote::RemoteHold;
+pub use stderr::ServerStderr;
 
 use super::control::{CLEANING, SupervisorControl};
 use super::start_error::ServerStartError;
@@ -19,7 +21,7 @@ use crate::containment::{
 use crate::mounts::Need;
 use crate::network::{ServesNetwork, Serving};
 use crate::packages::{FolderLock, PackageError};
-use crate::secrets::{SecretStore, filled_env};
+use crate::secrets::{Filled, filled_env};
 use crate::wire::{Allowance, Input, Output};
 use ironcurtain_egress::Dialer;
 use ironcurtain_paths::CanonicalPath;
@@ -151,7 +153,7 @@ pub struct Process {
     /// Its standard output.
     pub stdout: Input,
     /// Its standard error.
-    pub stderr: Input,
+    pub stderr: ServerStderr,
     /// Ends it on drop.
     pub hold: ProcessHold,
     /// The paths that are closed in each folder that it may write to.
@@ -243,8 +245,16 @@ pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result
         })
         .await;
     }
-    let filled = with_secrets(&start.programs.secrets, start.server).await?;
-    let start = Start { server: &filled, ..start };
+    let Filled { values, mask } = filled_env(&start.programs.secrets, &start.server.env).await?;
+    let env = values.into_iter().map(|(name, secret)| (name, secret.reveal().to_owned())).collect();
+    let server = Server { env, ..start.server.clone() };
+    let mut process = start_here(containment, Start { server: &server, ..start }).await?;
+    process.stderr.hide(mask);
+    Ok(process)
+}
+
+/// Starts the server on this computer, with its secrets filled in.
+async fn start_here(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
     let (packages, server) = (start.programs.packages.clone(), start.server.clone());
     let ready = tokio::task::spawn_blocking(move || packages.ready(&server)).await?;
     let ready = match (ready, containment) {
@@ -269,13 +279,6 @@ async fn run(containment: &Containment, start: Start<'_>) -> Result<Process, Ser
         Containment::Plain => plain::start(start).await,
         Containment::Remote => Err(ServerStartError::NoWay),
     }
-}
-
-/// The server with the secrets that its variables name.
-async fn with_secrets(store: &SecretStore, server: &Server) -> Result<Server, ServerStartError> {
-    let env = filled_env(store, &server.env).await?;
-    let env = env.into_iter().map(|(name, secret)| (name, secret.reveal().to_owned())).collect();
-    Ok(Server { env, ..server.clone() })
 }
 
 /// As the sandbox wants it, with these paths closed in it.
@@ -306,7 +309,7 @@ fn process(
         pid: Some(pid),
         stdin: Output::new(stdin)?,
         stdout: Input::new(stdout)?,
-        stderr: Input::new(stderr)?,
+        stderr: ServerStderr::new(Input::new(stderr)?),
         hold,
         closed: BTreeMap::new(),
     })

@@ -2,6 +2,7 @@
 //!
 //! - By `busctl`, which comes with systemd: a client for its bus would be far more code than this one question is worth.
 
+use ironcurtain_paths::SYSTEM_PATH;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -20,6 +21,7 @@ pub(super) fn for_scope(before: &Path, now: impl Fn() -> Option<PathBuf>) -> Opt
     fs::symlink_metadata("/run/systemd/system").ok()?;
     let asked = Command::new("busctl")
         .args(question(std::process::id()))
+        .env("PATH", SYSTEM_PATH)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

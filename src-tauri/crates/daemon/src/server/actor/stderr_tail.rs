@@ -1,18 +1,14 @@
 //! The standard error of a server: to the session's log, in pieces, and the end of it kept.
 
 use crate::consent::visible;
+use crate::server::process::ServerStderr;
 use crate::session_log::SessionLog;
-use crate::wire::Input;
 use ironcurtain_audit::redacted;
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
 use tokio::task::JoinHandle;
-
-/// The longest piece of a line.
-const PIECE: usize = 4000;
 
 /// The number of bytes that are kept of the end.
 const KEPT: usize = 1000;
@@ -34,7 +30,7 @@ impl Drop for StderrTail {
 }
 
 impl StderrTail {
-    pub(super) fn of(stderr: Input, log: SessionLog) -> Self {
+    pub(super) fn of(stderr: ServerStderr, log: SessionLog) -> Self {
         let last = Arc::<Mutex<VecDeque<u8>>>::default();
         let task = tokio::spawn(copy(stderr, log, last.clone()));
         Self { last, task }
@@ -58,35 +54,17 @@ impl StderrTail {
     }
 }
 
-async fn copy(mut stderr: Input, log: SessionLog, last: Arc<Mutex<VecDeque<u8>>>) {
-    let mut piece = Vec::new();
-    loop {
-        piece.reserve(PIECE);
-        match stderr.read_buf(&mut piece).await {
-            Ok(1..) => {}
-            Ok(0) | Err(_) => break,
-        }
+async fn copy(mut stderr: ServerStderr, log: SessionLog, last: Arc<Mutex<VecDeque<u8>>>) {
+    while let Some(text) = stderr.next().await {
         {
             let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-            last.extend(piece.get(piece.len().saturating_sub(KEPT)..).unwrap_or_default());
+            last.extend(text.get(text.len().saturating_sub(KEPT)..).unwrap_or_default());
             let surplus = last.len().saturating_sub(KEPT);
             last.drain(..surplus);
         }
-        let whole = piece.iter().rposition(|&b| b == b'\n').map_or(0, |end| end + 1);
-        for line in piece.get(..whole).unwrap_or_default().split_inclusive(|&b| b == b'\n') {
+        for line in text.split_inclusive(|&b| b == b'\n') {
             write(&log, line);
         }
-        piece.drain(..whole);
-        if piece.len() >= PIECE {
-            write(&log, &piece);
-            piece.clear();
-        }
-        if piece.is_empty() {
-            piece = Vec::new();
-        }
-    }
-    if !piece.is_empty() {
-        write(&log, &piece);
     }
 }
 

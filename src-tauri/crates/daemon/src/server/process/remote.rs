@@ -1,7 +1,8 @@
 //! A server that runs elsewhere and is spoken to by streamable HTTP, as if it were a process here: the same lines in both
 //! directions, and lines of our own on its standard error.
 //!
-//! - Messages pass as they came; nothing is added to them but headers of the transport and of its entry.
+//! - Messages pass as they came, without the secrets that the server was sent; nothing is added to them but headers of the transport and
+//!   of its entry.
 //! - INVARIANT: what may have reached the server is not sent again. A call that breaks fails.
 //! - Its one host is connected to, under the rules and on the record of every server's network; no redirect is followed.
 //! - A server that has forgotten the session ends, as a process does: the next one is greeted before it is called.
@@ -14,12 +15,12 @@ mod fault;
 mod headers;
 mod http;
 
-use super::{Process, ProcessHold};
+use super::{Process, ProcessHold, ServerStderr};
 use crate::config::RemoteServer;
-use crate::secrets::{SecretStore, filled_headers};
+use crate::secrets::{Filled, SecretStore, filled_headers};
 use crate::server::start_error::ServerStartError;
 use crate::wire::{Allowance, pair};
-use exchange::Exchange;
+use exchange::{Ends, Exchange};
 use http::Http;
 use ironcurtain_egress::Dialer;
 use std::collections::BTreeMap;
@@ -60,18 +61,20 @@ pub(super) struct RemoteStart<'a> {
 /// Begins the conversation; nothing is connected to before there is something to say.
 pub(super) async fn start(start: RemoteStart<'_>) -> Result<Process, ServerStartError> {
     let RemoteStart { server, secrets, dialer, memory, waited_for } = start;
-    let headers = filled_headers(secrets, server.headers()).await?;
-    let http = Http::new(server, dialer, headers).await?;
+    let Filled { values, mask } = filled_headers(secrets, server.headers()).await?;
+    let http = Http::new(server, dialer, values).await?;
     let (from_us, stdin) = pair()?;
     let (stdout, to_us) = pair()?;
     let (stderr, log) = pair()?;
     let (end, reason) = (CancellationToken::new(), Arc::default());
-    let exchange = Exchange::new(http, to_us, log, memory.another(COPIES), Arc::clone(&reason));
+    let ends = Ends { to_us, log, mask };
+    let exchange = Exchange::new(http, ends, memory.another(COPIES), Arc::clone(&reason));
     let conversation = conversation::run(exchange, from_us, memory.another(COPIES), end.clone());
     tokio::spawn(async move {
         conversation.await;
         drop(waited_for);
     });
     let hold = ProcessHold::Remote(RemoteHold { _end: end.drop_guard(), reason });
+    let stderr = ServerStderr::new(stderr);
     Ok(Process { pid: None, stdin, stdout, stderr, hold, closed: BTreeMap::new() })
 }

@@ -1,7 +1,7 @@
 //! One request to a remote server and its answer, which comes as one message or as a stream of them.
 //!
 //! - A stream that breaks is opened again after its last event, where it named one; the request is not sent again.
-//! - Every message goes to the conversation as it came, on a line of its own.
+//! - Every message goes to the conversation as it came, on a line of its own, without the secrets that the server was sent.
 
 use super::answer::{Form, Head, LONGEST_SAID, answers, form, words};
 use super::events::{Event, Events, Position};
@@ -9,8 +9,10 @@ use super::fault::Fault;
 use super::headers::Greeted;
 use super::http::{Http, Reply, in_one_line};
 use crate::consent::visible;
+use crate::secrets::SecretMask;
 use crate::wire::{Allowance, Id, Incoming, Line, Lines, MAX_LINE_BYTES, Output, Response, Share, members};
 use hyper::Method;
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -35,10 +37,21 @@ pub(super) struct Exchange {
     greeted: Mutex<Greeted>,
     to_us: Turn<Output>,
     log: Turn<Output>,
+    mask: SecretMask,
     memory: Allowance,
     reason: Arc<OnceLock<String>>,
     /// Cancelled when the server has forgotten the session.
     pub(super) over: CancellationToken,
+}
+
+/// Where the server's words go.
+pub(super) struct Ends {
+    /// The conversation.
+    pub(super) to_us: Output,
+    /// Standard error.
+    pub(super) log: Output,
+    /// Replaces the secrets that the server was sent.
+    pub(super) mask: SecretMask,
 }
 
 /// The request that an answer is waited for.
@@ -51,13 +64,12 @@ struct Awaited<'a> {
 impl Exchange {
     pub(super) fn new(
         http: Http,
-        to_us: Output,
-        log: Output,
+        Ends { to_us, log, mask }: Ends,
         memory: Allowance,
         reason: Arc<OnceLock<String>>,
     ) -> Self {
-        let (to_us, log) = (Turn::new(to_us), Turn::new(log));
-        Self { http, greeted: Mutex::default(), to_us, log, memory, reason, over: CancellationToken::new() }
+        let (to_us, log, over) = (Turn::new(to_us), Turn::new(log), CancellationToken::new());
+        Self { http, greeted: Mutex::default(), to_us, log, mask, memory, reason, over }
     }
 
     /// Sends a request and passes on whatever comes back.
@@ -187,8 +199,8 @@ impl Exchange {
 
     /// A text of the server as it is repeated in a sentence.
     fn foreign(&self, text: &[u8]) -> String {
-        let text = self.http.without_secrets(String::from_utf8_lossy(text).into_owned());
-        visible::head(&visible::line(&text), LONGEST_SAID)
+        let text = self.mask.apply(text);
+        visible::head(&visible::line(&String::from_utf8_lossy(&text)), LONGEST_SAID)
     }
 
     async fn read_message(&self, reply: Reply, awaited: &mut Awaited<'_>) -> Result<(), Fault> {
@@ -308,6 +320,10 @@ impl Exchange {
                 self.greeted().version_of(result);
             }
         }
+        let text = match self.mask.apply(&text) {
+            Cow::Owned(masked) => masked,
+            Cow::Borrowed(_) => text,
+        };
         let mut line = in_one_line(text);
         line.push(b'\n');
         self.pass(&line).await

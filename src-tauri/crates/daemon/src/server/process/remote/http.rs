@@ -62,7 +62,6 @@ pub(super) struct Http {
     path: String,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     headers: HeaderMap,
-    secrets: Vec<Secret>,
     kept: Mutex<Vec<(Sender, Instant)>>,
 }
 
@@ -108,7 +107,6 @@ impl Http {
             path: url[Position::BeforePath..Position::AfterQuery].to_owned(),
             tls,
             headers,
-            secrets: filled.into_values().collect(),
             kept: Mutex::default(),
         })
     }
@@ -150,17 +148,6 @@ impl Http {
         if let (Ok(Ok(())), true) = (is_free, kept.len() < MOST_KEPT) {
             kept.push((connection, Instant::now()));
         }
-    }
-
-    /// A text of the server, without the secrets that it was sent.
-    pub(super) fn without_secrets(&self, mut text: String) -> String {
-        for secret in self.secrets.iter().map(Secret::reveal) {
-            let token = secret.rsplit(' ').next().unwrap_or(secret);
-            for part in [secret, token].into_iter().filter(|part| part.len() > 3) {
-                text = text.replace(part, "[secret]");
-            }
-        }
-        text
     }
 
     fn take(&self) -> Option<Sender> {

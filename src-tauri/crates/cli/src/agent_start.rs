@@ -1,0 +1,94 @@
+//! Starting the trusted process for an agent client's shim: the app in the user's desktop session, or this program headless.
+
+use crate::arguments::DaemonArguments;
+use crate::session_environment::SessionEnvironment;
+use ironcurtain_paths::OwnProgram;
+use ironcurtain_protocol::{SocketPathError, Sockets};
+use std::convert::Infallible;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest time the app may take to listen; shorter than a shim waits.
+const START_BOUND: Duration = Duration::from_secs(6);
+
+/// Pause between two attempts to connect to it.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The app cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum NoApp {
+    /// No display was found.
+    #[error("no desktop session of yours was found")]
+    NoDesktop,
+    /// The environment names no place for the socket.
+    #[error(transparent)]
+    NoSocket(#[from] SocketPathError),
+    /// The program could not be started.
+    #[error("failed to start `{0}`: {1}")]
+    NotStarted(PathBuf, io::Error),
+    /// It exited, or did not listen in time.
+    #[error("`{0}` was started and {1}")]
+    NotListening(PathBuf, String),
+}
+
+/// Starts the app, and returns once it listens. Without a desktop, continues as the headless daemon in a clean environment.
+///
+/// # Errors
+/// This program could not be executed again.
+pub async fn perform(programs: &Path, options: &DaemonArguments) -> io::Result<()> {
+    let environment = SessionEnvironment::find().await;
+    match start_app(programs, &environment, options.allow_root).await {
+        Ok(()) => Ok(()),
+        Err(why) => {
+            tracing::warn!("what has to be asked is denied: {why}");
+            match headless(&environment, options)? {}
+        }
+    }
+}
+
+async fn start_app(programs: &Path, environment: &SessionEnvironment, allow_root: bool) -> Result<(), NoApp> {
+    if !environment.has_display() {
+        return Err(NoApp::NoDesktop);
+    }
+    let sockets = Sockets::of_environment(|name| environment.get(name))?;
+    let path = programs.join("ironcurtain-desktop");
+    let failed = |error| NoApp::NotStarted(path.clone(), error);
+    let program = OwnProgram::open(&path).map_err(failed)?;
+    let mut command = within(program.command(), environment);
+    command.arg("--background").args(allow_root.then_some("--allow-root"));
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(failed)?;
+    let until = Instant::now() + START_BOUND;
+    loop {
+        if matches!(sockets.connect(), Ok(Some(_))) {
+            return Ok(());
+        }
+        match child.try_wait() {
+            Ok(None) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
+            Ok(Some(status)) => return Err(NoApp::NotListening(path, format!("exited with {status}"))),
+            // It may be showing the user why.
+            Ok(None) | Err(_) => {
+                let how = format!("did not listen within {} s", START_BOUND.as_secs());
+                return Err(NoApp::NotListening(path, how));
+            }
+        }
+    }
+}
+
+/// Executes this program again as the daemon that denies what would have to be asked.
+fn headless(environment: &SessionEnvironment, options: &DaemonArguments) -> io::Result<Infallible> {
+    let program = OwnProgram::open(&std::env::current_exe()?)?;
+    let mut command = within(program.command(), environment);
+    command.args(["daemon", "--ask", "deny"]);
+    command.args(options.detach.then_some("--detach")).args(options.allow_root.then_some("--allow-root"));
+    Err(command.exec())
+}
+
+/// Sets the environment of a trusted process, and nothing else.
+fn within(mut command: Command, environment: &SessionEnvironment) -> Command {
+    command.env_clear().envs(environment.variables()).current_dir("/");
+    command
+}

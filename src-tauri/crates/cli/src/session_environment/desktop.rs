@@ -1,0 +1,132 @@
+//! The user's desktop, as systemd's user manager, logind and the runtime directory know it.
+
+use super::{Variables, is_own_socket};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use zbus::{Connection, OwnedObjectPath, Proxy, connection};
+
+/// Longest wait for each bus: an agent waits for the result.
+const BUS_BOUND: Duration = Duration::from_secs(2);
+
+/// Socket of the system bus (D-Bus specification, "Well-known Message Bus Instances").
+const SYSTEM_BUS: &str = "unix:path=/run/dbus/system_bus_socket";
+
+/// Highest number of a Wayland socket that is looked for (`wl_display_add_socket_auto(3)` tries as many).
+const MOST_WAYLAND: u32 = 32;
+
+/// A display of the user's session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Desktop {
+    /// Name of the socket of a Wayland compositor, in the runtime directory.
+    Wayland(OsString),
+    /// Name of an X display.
+    X11(String),
+}
+
+/// A graphical session, as logind lists it (`org.freedesktop.login1(5)`).
+#[derive(Debug, PartialEq, Eq)]
+struct Login {
+    kind: String,
+    display: String,
+    is_remote: bool,
+}
+
+impl Desktop {
+    /// Finds the display without the user manager.
+    pub(super) async fn find(runtime: Option<&Path>) -> Option<Self> {
+        let login = tokio::time::timeout(BUS_BOUND, graphical_login()).await.ok().and_then(Result::ok);
+        Self::of(login, runtime)
+    }
+
+    fn of(login: Option<Login>, runtime: Option<&Path>) -> Option<Self> {
+        match login {
+            Some(login) if login.kind == "x11" && !login.display.is_empty() && !login.is_remote => {
+                Some(Self::X11(login.display))
+            }
+            Some(login) if login.is_remote => None,
+            // Many compositors run without a login of the type `wayland`, such as one that was started on a console.
+            Some(_) | None => wayland_socket(runtime?).map(Self::Wayland),
+        }
+    }
+
+    /// Returns the variable that names the display, with its value.
+    pub(super) fn variable(self) -> (&'static str, OsString) {
+        match self {
+            Self::Wayland(socket) => ("WAYLAND_DISPLAY", socket),
+            Self::X11(display) => ("DISPLAY", display.into()),
+        }
+    }
+}
+
+/// Returns the environment of the systemd user manager, which every desktop updates (`systemctl --user import-environment`).
+pub(super) async fn user_manager(bus: &str) -> Option<Variables> {
+    let ask = async {
+        let bus = connection::Builder::address(bus).build().await?;
+        let manager = "org.freedesktop.systemd1.Manager";
+        let proxy =
+            Proxy::new(&bus, "org.freedesktop.systemd1", "/org/freedesktop/systemd1", manager).await?;
+        proxy.get_property::<Vec<String>>("Environment").await
+    };
+    let variables = tokio::time::timeout(BUS_BOUND, ask).await.ok()?.ok()?;
+    let pair = |line: String| line.split_once('=').map(|(name, value)| (name.into(), value.into()));
+    Some(variables.into_iter().filter_map(pair).collect())
+}
+
+/// Asks logind for the user's graphical session.
+async fn graphical_login() -> zbus::Result<Login> {
+    let bus = connection::Builder::address(SYSTEM_BUS).build().await?;
+    let user = rustix::process::geteuid().as_raw();
+    let manager = login1(&bus, "/org/freedesktop/login1", "Manager").await?;
+    let user: OwnedObjectPath = manager.call("GetUser", &(user,)).await?;
+    let user = login1(&bus, user.as_str(), "User").await?;
+    let (_, session): (String, OwnedObjectPath) = user.get_property("Display").await?;
+    let session = login1(&bus, session.as_str(), "Session").await?;
+    Ok(Login {
+        kind: session.get_property("Type").await?,
+        display: session.get_property("Display").await?,
+        is_remote: session.get_property("Remote").await?,
+    })
+}
+
+async fn login1<'a>(bus: &Connection, path: &'a str, interface: &str) -> zbus::Result<Proxy<'a>> {
+    Proxy::new(bus, "org.freedesktop.login1", path, format!("org.freedesktop.login1.{interface}")).await
+}
+
+/// Returns the first socket of a Wayland compositor in the runtime directory.
+fn wayland_socket(runtime: &Path) -> Option<OsString> {
+    let names = (0..=MOST_WAYLAND).map(|number| format!("wayland-{number}"));
+    names.map(PathBuf::from).find(|name| is_own_socket(&runtime.join(name))).map(Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    fn login(kind: &str, display: &str, is_remote: bool) -> Option<Login> {
+        Some(Login { kind: kind.into(), display: display.into(), is_remote })
+    }
+
+    #[test]
+    fn the_display_is_logind_s_or_a_socket_of_the_user() {
+        let runtime = tempfile::tempdir().unwrap();
+        let runtime = runtime.path();
+        assert_eq!(Desktop::of(None, Some(runtime)), None);
+        std::fs::write(runtime.join("wayland-0"), "no socket").unwrap();
+        assert_eq!(Desktop::of(login("wayland", "", false), Some(runtime)), None);
+        let _socket = UnixListener::bind(runtime.join("wayland-1")).unwrap();
+        let wayland = Some(Desktop::Wayland("wayland-1".into()));
+        assert_eq!(Desktop::of(login("wayland", "", false), Some(runtime)), wayland);
+        assert_eq!(Desktop::of(login("tty", "", false), Some(runtime)), wayland);
+        assert_eq!(Desktop::of(None, Some(runtime)), wayland);
+        assert_eq!(Desktop::of(login("x11", ":0", false), Some(runtime)), Some(Desktop::X11(":0".into())));
+    }
+
+    #[test]
+    fn a_login_from_elsewhere_shows_no_dialog_here() {
+        let runtime = tempfile::tempdir().unwrap();
+        let _socket = UnixListener::bind(runtime.path().join("wayland-0")).unwrap();
+        assert_eq!(Desktop::of(login("x11", "localhost:10", true), Some(runtime.path())), None);
+    }
+}

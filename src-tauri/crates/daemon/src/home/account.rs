@@ -1,0 +1,83 @@
+//! The account that this process runs as, and whether another home directory than the account's is in use.
+
+use ironcurtain_protocol::HOME_VARIABLE;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The account of this process's user, as the user database has it (`passwd(5)`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Login name.
+    pub name: String,
+    /// Home directory.
+    pub home: PathBuf,
+}
+
+impl Account {
+    /// Looks up the account; `None` if the user database has none, as in many containers.
+    #[must_use]
+    pub fn of_process() -> Option<Self> {
+        let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten()?;
+        Some(Self { name: user.name, home: user.dir })
+    }
+}
+
+/// Another directory than the account's own, whose settings, permissions and record are in use.
+///
+/// Whoever starts the daemon chooses it by a variable. A repository can do that through a client's settings, so the user is shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherHome {
+    variable: &'static str,
+    path: PathBuf,
+}
+
+impl OtherHome {
+    /// Compares what the environment chose with the account.
+    pub(super) fn of(chosen: Option<&Path>, person: &Path, account: Option<&Account>) -> Option<Self> {
+        if let Some(path) = chosen {
+            return Some(Self { variable: HOME_VARIABLE, path: path.to_path_buf() });
+        }
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let differs = account.is_some_and(|account| real(&account.home) != real(person));
+        differs.then(|| Self { variable: "HOME", path: person.to_path_buf() })
+    }
+}
+
+impl fmt::Display for OtherHome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { variable, path } = self;
+        write!(f, "Not your usual rules: `{variable}` was set to `{}`", path.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(chosen: Option<&str>, person: &str, account: Option<&str>) -> Option<String> {
+        let account = account.map(|home| Account { name: "u".into(), home: home.into() });
+        OtherHome::of(chosen.map(Path::new), Path::new(person), account.as_ref()).map(|it| it.to_string())
+    }
+
+    #[test]
+    fn a_home_that_is_not_the_accounts_is_named() {
+        assert_eq!(
+            said(Some("/repo/ic"), "/home/u", Some("/home/u")).unwrap(),
+            "Not your usual rules: `IRONCURTAIN_HOME` was set to `/repo/ic`"
+        );
+        assert_eq!(
+            said(None, "/repo", Some("/home/u")).unwrap(),
+            "Not your usual rules: `HOME` was set to `/repo`"
+        );
+    }
+
+    #[test]
+    fn the_accounts_own_home_needs_no_word_however_it_is_spelled() {
+        assert_eq!(said(None, "/home/u", Some("/home/u")), None);
+        assert_eq!(said(None, "/home/u", None), None);
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+        assert_eq!(said(None, link.to_str().unwrap(), dir.path().to_str()), None);
+    }
+}

@@ -1,0 +1,147 @@
+//! Replacing the secrets that a server was given in what it writes.
+//!
+//! - A secret is found as it is, percent-encoded, escaped for JSON, and in base64 at any offset.
+//! - A value with fewer than [`SHORTEST`] bytes is left alone: it would be replaced inside of ordinary words.
+
+use super::Secret;
+use aho_corasick::{AhoCorasick, MatchKind};
+use base64::engine::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+/// Shortest value that is replaced, in bytes.
+const SHORTEST: usize = 6;
+
+/// Text in place of a secret.
+const MARK: &[u8] = b"[secret]";
+
+/// Replaces known secrets in text.
+#[derive(Clone, Default)]
+pub struct SecretMask(Option<Arc<Patterns>>);
+
+struct Patterns {
+    search: AhoCorasick,
+    longest: usize,
+}
+
+impl SecretMask {
+    /// Creates the mask for these secrets.
+    #[must_use]
+    pub fn of<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
+        let mut spellings = BTreeSet::new();
+        for secret in secrets {
+            // A key of several lines is printed a line at a time.
+            for value in std::iter::once(secret.reveal()).chain(secret.reveal().lines()) {
+                if value.len() >= SHORTEST {
+                    spellings.extend(spellings_of(value.as_bytes()));
+                }
+            }
+        }
+        let longest = spellings.iter().map(Vec::len).max();
+        // More text than an automaton takes is no secret of a server's settings, whose size is bounded.
+        let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&spellings);
+        Self(longest.zip(search.ok()).map(|(longest, search)| Arc::new(Patterns { search, longest })))
+    }
+
+    /// Replaces the secrets in the text.
+    #[must_use]
+    pub fn apply<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+        match &self.0 {
+            Some(patterns) if patterns.search.is_match(text) => {
+                let mut masked = Vec::with_capacity(text.len());
+                patterns.search.replace_all_with_bytes(text, &mut masked, |_, _, masked| {
+                    masked.extend_from_slice(MARK);
+                    true
+                });
+                Cow::Owned(masked)
+            }
+            Some(_) | None => Cow::Borrowed(text),
+        }
+    }
+
+    /// Returns the number of bytes at the end of a text that may be the beginning of a secret.
+    #[must_use]
+    pub fn overlap(&self) -> usize {
+        self.0.as_ref().map_or(0, |patterns| patterns.longest - 1)
+    }
+}
+
+impl fmt::Debug for SecretMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretMask")
+    }
+}
+
+/// Returns the ways in which a value is written.
+fn spellings_of(value: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let text = String::from_utf8_lossy(value);
+    let json = serde_json::to_string(&text).unwrap_or_default();
+    let json = json.trim_matches('"').as_bytes().to_vec();
+    let plain = [value.to_vec(), json, percent_encoded(value, true), percent_encoded(value, false)];
+    plain.into_iter().chain((0..3).flat_map(|offset| base64_of(value, offset)))
+}
+
+/// Encodes all but the unreserved characters (RFC 3986, section 2.3).
+fn percent_encoded(value: &[u8], upper: bool) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    for &byte in value {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(byte),
+            _ if upper => encoded.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+            _ => encoded.extend_from_slice(format!("%{byte:02x}").as_bytes()),
+        }
+    }
+    encoded
+}
+
+/// Returns the base64 of a value that begins `offset` bytes into a group of three, less the characters that hold bits of its neighbours.
+fn base64_of(value: &[u8], offset: usize) -> [Vec<u8>; 2] {
+    let padded: Vec<u8> = std::iter::repeat_n(0, offset).chain(value.iter().copied()).collect();
+    let inner = (offset * 8).div_ceil(6)..padded.len() * 8 / 6;
+    let encode = |encoded: String| encoded.as_bytes().get(inner.clone()).unwrap_or_default().to_vec();
+    [encode(STANDARD_NO_PAD.encode(&padded)), encode(URL_SAFE_NO_PAD.encode(&padded))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::engine::general_purpose::STANDARD;
+
+    fn masked(secret: &str, text: &str) -> String {
+        let mask = SecretMask::of([&Secret::new(secret.to_owned())]);
+        String::from_utf8(mask.apply(text.as_bytes()).into_owned()).unwrap()
+    }
+
+    #[test]
+    fn a_secret_is_replaced_however_it_is_written() {
+        let secret = "s3cr&t/Tök\"en";
+        assert_eq!(masked(secret, &format!("key={secret};")), "key=[secret];");
+        assert_eq!(masked(secret, "s3cr%26t%2FT%C3%B6k%22en"), "[secret]");
+        assert_eq!(masked(secret, "s3cr%26t%2ft%C3%B6k%22en"), "s3cr%26t%2ft%C3%B6k%22en", "another one");
+        assert_eq!(masked(secret, "s3cr%26t%2fT%c3%b6k%22en"), "[secret]");
+        assert_eq!(masked(secret, r#"{"key":"s3cr&t/Tök\"en"}"#), r#"{"key":"[secret]"}"#);
+        for before in ["", "u", "us", "use", "user:"] {
+            let encoded = STANDARD.encode(format!("{before}{secret}:after"));
+            let masked = masked(secret, &encoded);
+            assert!(masked.contains("[secret]"), "{before}: {encoded} became {masked}");
+            let left = STANDARD.encode(secret);
+            assert!(!masked.contains(&left[2..left.len() - 4]), "{before}: {masked}");
+        }
+    }
+
+    #[test]
+    fn each_line_of_a_key_is_replaced() {
+        assert_eq!(masked("first line\nsecond line", "second line was wrong"), "[secret] was wrong");
+    }
+
+    #[test]
+    fn other_text_passes_and_a_short_value_is_no_secret() {
+        assert_eq!(masked("s3cret-value", "nothing of it: s3cret"), "nothing of it: s3cret");
+        assert_eq!(masked("no", "nothing"), "nothing");
+        assert_eq!(SecretMask::default().apply(b"x"), b"x".as_slice());
+        assert_eq!(format!("{:?}", SecretMask::default()), "SecretMask");
+    }
+}

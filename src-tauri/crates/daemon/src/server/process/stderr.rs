@@ -1,0 +1,111 @@
+//! The standard error of a server, without the secrets that the server was given.
+
+use crate::secrets::SecretMask;
+use crate::wire::Input;
+use std::io;
+use tokio::io::AsyncReadExt;
+
+/// Longest piece of a line that is waited for until the line ends, in bytes.
+const PIECE: usize = 4000;
+
+/// Reads a server's standard error in whole lines, or in pieces of long ones.
+#[derive(Debug)]
+pub struct ServerStderr {
+    input: Input,
+    mask: SecretMask,
+    /// Bytes that were read and not returned yet.
+    read: Vec<u8>,
+    ended: bool,
+}
+
+impl ServerStderr {
+    pub(super) fn new(input: Input) -> Self {
+        Self { input, mask: SecretMask::default(), read: Vec::new(), ended: false }
+    }
+
+    /// Replaces these secrets in what is read from now on.
+    pub(super) fn hide(&mut self, mask: SecretMask) {
+        self.mask = mask;
+    }
+
+    /// Returns the next lines, or a piece of a long one; `None` at the end. Nothing is lost if the future is dropped.
+    pub async fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if let Some(text) = self.take() {
+                return Some(text);
+            }
+            if self.ended {
+                let rest = std::mem::take(&mut self.read);
+                return (!rest.is_empty()).then(|| self.mask.apply(&rest).into_owned());
+            }
+            self.read.reserve(PIECE);
+            let read: io::Result<usize> = self.input.read_buf(&mut self.read).await;
+            self.ended = matches!(read, Ok(0) | Err(_));
+        }
+    }
+
+    /// Takes what is complete of the bytes that were read.
+    fn take(&mut self) -> Option<Vec<u8>> {
+        let overlap = self.mask.overlap();
+        if let Some(end) = self.read.iter().rposition(|&byte| byte == b'\n') {
+            let rest = self.read.split_off(end + 1);
+            let lines = std::mem::replace(&mut self.read, rest);
+            return Some(self.mask.apply(&lines).into_owned());
+        }
+        if self.read.len() < PIECE + overlap {
+            return None;
+        }
+        // A secret may go on in what comes next, so that its beginning is kept back.
+        let mut masked = self.mask.apply(&self.read).into_owned();
+        self.read = masked.split_off(masked.len().saturating_sub(overlap));
+        Some(masked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secrets::Secret;
+    use crate::wire::pair;
+    use tokio::io::AsyncWriteExt;
+
+    async fn read(pieces: &[&[u8]]) -> String {
+        let (input, mut output) = pair().unwrap();
+        let mask = SecretMask::of([&Secret::new("s3cret-value".to_owned())]);
+        let mut stderr = ServerStderr::new(input);
+        stderr.hide(mask);
+        let mut said = Vec::new();
+        for piece in pieces {
+            output.write_all(piece).await.unwrap();
+            // Read as it comes, as from a program that writes slowly.
+            while let Ok(Some(text)) = tokio::time::timeout(std::time::Duration::ZERO, stderr.next()).await {
+                said.extend(text);
+            }
+        }
+        drop(output);
+        while let Some(text) = stderr.next().await {
+            said.extend(text);
+        }
+        String::from_utf8(said).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_secret_is_replaced_in_whatever_pieces_it_comes() {
+        assert_eq!(read(&[b"bad key: s3cret-", b"value!\nnext"]).await, "bad key: [secret]!\nnext");
+        let long = "x".repeat(3_995);
+        let text = format!("{long}s3cret-value{long}");
+        for cut in 3_990..4_010 {
+            let (first, second) = text.as_bytes().split_at(cut);
+            assert_eq!(read(&[first, second]).await, format!("{long}[secret]{long}"), "cut at {cut}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn other_text_passes_as_it_came() {
+        let long = format!("{}\nend", "y".repeat(10_000));
+        assert_eq!(
+            read(&[b"one\ntwo", b" three\n", long.as_bytes()]).await,
+            format!("one\ntwo three\n{long}")
+        );
+    }
+}
