@@ -3,13 +3,16 @@
 import { html, nothing } from "./html.js";
 import * as parts from "./parts.js";
 
+/** What was decided, without the word of the badge beside it. @param {string} summary */
+const said = (summary) => summary.replace(/^(?:Allowed|Denied): (.)/u, (_, first) => first.toUpperCase());
+
 /**
  * @param {import("./types.js").Call} call
  * @param {{ open: boolean, toggle: () => void, acts: unknown }} [detail] Where it can be opened.
  */
 export function callRow(call, detail) {
   const what = html`
-    <div>${call.summary}${call.outcome ? html`<span class="quiet">. ${call.outcome}</span>` : nothing}</div>
+    <div>${said(call.summary)}${call.outcome ? html`<span class="quiet"> \u00b7 ${call.outcome.toLowerCase()}</span>` : nothing}</div>
     ${call.paths.map((one) => html`<div>${parts.path(one)}</div>`)}
     ${parts.facts(
       call.client ? html`${parts.foreign(call.client)}${call.server ? html` \u2192 ${parts.foreign(call.server)}` : nothing}` : nothing,

@@ -11,7 +11,10 @@ import { html, nothing, render } from "./html.js";
 const words = (spans) => spans.map(({ text, tone }) => html`<span class=${tone}>${text}</span>`);
 
 /** @param {import("./types.js").QuestionLine} line */
-const row = ({ words: said, askedFor }) => html`<li>${words(said)}${askedFor ? html`<br><span class="quiet">${askedFor}</span>` : nothing}</li>`;
+const row = ({ words: said, note, notes }) => html`<li>${words(said)}${note ? html`<span class="quiet note">${note}</span>` : nothing}${notes.map(({ text, tone }) => html`<div class=${tone}>${text}</div>`)}</li>`;
+
+/** @param {import("./types.js").QuestionText | null} block */
+const block = (block) => (block ? html`<section><h2>${block.title}</h2><pre>${block.text}</pre></section>` : nothing);
 
 const REACHES = [["call", "Deny this call"], ["waiting", "Deny this, and all else that the agent has waiting"], ["session", ""], ["pause", "Deny, and pause the agent until you resume it"]];
 
@@ -21,11 +24,12 @@ const drawn = (page) => html`
   <main id="upper" tabindex="-1">
     <div id="reading">
     <h1>${words(page.headline)}</h1>
-    <ul class="lines">${page.lines.map(row)}${page.with.map(row)}</ul>
+    <ul class="lines">${page.lines.map(row)}</ul>
     ${page.also.map((sentence) => html`<p class="also">${sentence}</p>`)}
     <dl>${page.facts.map(({ label, lines }) => html`<dt>${label}</dt><dd>${lines.map((line) => html`<div>${words(line)}</div>`)}</dd>`)}</dl>
+    <ul class="lines">${page.with.map(row)}</ul>
+    ${block(page.preview)}${block(page.rest)}
     </div>
-    ${page.preview ? html`<details open><summary>${page.preview.title}</summary><pre>${page.preview.text}</pre></details>` : nothing}
     <details><summary>Everything about it</summary><pre>${page.details}</pre></details>
   </main>
   <form id="decision">

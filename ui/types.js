@@ -99,11 +99,12 @@
  *   notifications: "full" | "plain" | "off", max_sessions: number, keep_days: number, unsandboxed: "enforce" | "warn",
  *   autostart: boolean, appearance: "system" | "light" | "dark", file: string }} Settings
  *
- * @typedef {{ text: string, tone: "plain" | "strong" | "quiet" | "danger" }} Span
- * @typedef {{ words: Span[], askedFor: string | null }} QuestionLine
+ * @typedef {{ text: string, tone: "plain" | "strong" | "quiet" | "warn" | "danger" }} Span
+ * @typedef {{ words: Span[], note: string | null, notes: Span[] }} QuestionLine
+ * @typedef {{ title: string, text: string, diff: boolean }} QuestionText
  * @typedef {"call" | "waiting" | "session" | "pause"} Reach The calls that a no is for.
  * @typedef {{ id: string, headline: Span[], band: string | null, lines: QuestionLine[], with: QuestionLine[], also: string[],
- *   facts: { label: string, lines: Span[][] }[], preview: { title: string, text: string, diff: boolean } | null, details: string,
+ *   facts: { label: string, lines: Span[][] }[], preview: QuestionText | null, rest: QuestionText | null, details: string,
  *   choices: { label: string, sentence: string }[], times: string[][], denial: string, mirrored: boolean }} QuestionPage
  * @typedef {{ hint: string, filled: number, armed: boolean, againMs: number, clock: string, soon: boolean, allow: string,
  *   outcome: string, more: number }} QuestionChanges

@@ -123,11 +123,11 @@ fn losing_the_focus_disarms() {
     let window = screen.window("delete /srv/photos");
     screen.activate(&window);
     until("a disarmed Allow", || {
-        let allow = screen.control("write 2026/summary.md", "push button", ALLOW);
+        let allow = screen.control("write ~/Documents/tax/2026/summary.md", "push button", ALLOW);
         (allow.description != "Press Alt+A to allow").then_some(())
     });
-    screen.activate(&screen.window("write 2026/summary.md"));
-    armed_in(&screen, "write 2026/summary.md", ALLOW);
+    screen.activate(&screen.window("write ~/Documents/tax/2026/summary.md"));
+    armed_in(&screen, "write ~/Documents/tax/2026/summary.md", ALLOW);
     screen.key("alt+a");
     assert_eq!(first.event(), "q1 allow 0 Once");
 }
@@ -150,7 +150,7 @@ fn another_scope_arms_anew_and_is_what_is_allowed() {
     let screen = Screen::start();
     let stand = focused(&screen, "write");
     armed(&screen, ALLOW);
-    let folder = screen.control(DIALOG, "radio button", "~/Documents/tax/2026 and below");
+    let folder = screen.control(DIALOG, "radio button", "everything in ~/Documents/tax/2026");
     screen.click(&folder);
     armed(&screen, "Allow for this session");
     let hour = screen.control(DIALOG, "radio button", "1 hour");

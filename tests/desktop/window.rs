@@ -18,7 +18,7 @@ fn home_shows_live_sessions_decisions_and_what_waits() {
     screen.picture("home");
     stand.order("ask write q1 120000");
     says(&screen, "1 question for you");
-    says(&screen, "Claude Code wants to write 2026/summary.md");
+    says(&screen, "Claude Code wants to write ~/Documents/tax/2026/summary.md (new file, 101 bytes)");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
     assert_eq!(stand.event(), "q1 deny");

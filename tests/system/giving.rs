@@ -73,6 +73,9 @@ fn what_no_question_would_offer_is_never_given() {
     assert!(matches!(give("docs/none", &[Access::Read], Lifetime::Hour), Err(GiveError::NoFile(_))));
     assert!(matches!(give("docs", &[], Lifetime::Hour), Err(GiveError::NoAccess)));
     assert!(matches!(give("docs", &[Access::Delete], Lifetime::Always), Err(GiveError::RemovesForAlways)));
+    world.file("docs/.vscode/tasks.json", "{}");
+    let tasks = |access: &[Access]| give("docs/.vscode/tasks.json", access, Lifetime::Hour);
+    assert!(matches!(tasks(&[Access::Read, Access::Write]), Err(GiveError::RunsLater(_))));
     let stranger = Gift {
         client: "/bin/other".into(),
         ..gift(&world, &world.path("docs"), &[Access::Read], Lifetime::Hour)
@@ -81,7 +84,8 @@ fn what_no_question_would_offer_is_never_given() {
     assert_eq!(world.grants(), []);
     give("docs", &[Access::Read, Access::Delete], Lifetime::Hour).unwrap();
     give("docs/a.txt", &[Access::Read], Lifetime::Always).unwrap();
-    assert_eq!(world.grants().len(), 2);
+    tasks(&[Access::Read]).unwrap();
+    assert_eq!(world.grants().len(), 3);
 }
 
 #[test]

@@ -302,7 +302,11 @@ fn a_clients_configuration_is_denied_in_the_home_and_asked_about_in_a_project() 
     let asked = world.person.asked();
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert_eq!(asked[0].rule, "structural-starts-programs");
-    assert!(asked[0].reason.contains("starts programs outside IronCurtain's care"), "{}", asked[0].reason);
+    assert!(
+        asked[0].reason.contains("runs outside the sandbox when you open this folder in"),
+        "{}",
+        asked[0].reason
+    );
     let lifetimes = asked[0].offers.iter().flat_map(|offer| &offer.lifetimes).collect::<Vec<_>>();
     assert_eq!(lifetimes, [&Lifetime::Once]);
 }

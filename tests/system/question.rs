@@ -58,11 +58,19 @@ fn foreign(text: &str) -> Piece {
 
 fn on(verb: Verb, path: &Path, note: &str) -> Consequence {
     let object = vec![Piece::Path(path.to_str().unwrap().to_owned())];
-    Consequence { verb, object, note: Some(note.to_owned()), asked_for: None, allowed: false }
+    Consequence { note: Some(note.to_owned()), ..Consequence::new(verb, object) }
 }
 
 fn saying(verb: Verb, object: Vec<Piece>) -> Consequence {
-    Consequence { verb, object, note: None, asked_for: None, allowed: false }
+    Consequence::new(verb, object)
+}
+
+/// A file of one line that runs later is replaced.
+fn planted(path: &Path, when: &'static str) -> Consequence {
+    let path = Piece::Path(path.to_str().unwrap().to_owned());
+    let object = vec![Piece::Ours("a program that runs "), Piece::Ours(when), Piece::Ours(": "), path];
+    let note = Some("1 of 1 line is removed, 1 is added".to_owned());
+    Consequence { note, ..Consequence::new(Verb::Plant, object) }
 }
 
 #[test]
@@ -89,7 +97,7 @@ fn a_push_to_a_stranger_names_push_remote_and_branch_first() {
     assert_eq!(question.with, [("force".to_owned(), "true".to_owned())]);
     // A yes says the same, and not that a folder may be read.
     let pushes = "may push main to https://evil.example/stolen.git and 1 other thing";
-    assert_eq!(yes(&question), ["this call".to_owned(), format!("{} {pushes}", question.client.name)]);
+    assert_eq!(yes(&question), ["this exact call".to_owned(), format!("{} {pushes}", question.client.name)]);
     world.person.will(*once());
     assert!(client.call("git_push", arguments).ok().contains("origin"));
 }
@@ -103,7 +111,7 @@ fn a_mail_names_who_gets_it_and_an_issue_its_repository() {
     let question = only(&world);
     let object = vec![Piece::Ours("a message to "), foreign("boss@rival.example")];
     assert_eq!(question.consequences, [saying(Verb::Send, object)]);
-    let body = format!("{} … (100 characters more)", "x".repeat(200));
+    let body = "x".repeat(300);
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(question.with, [pair("body", &body), pair("subject", "Figures")]);
     assert!(
@@ -135,20 +143,58 @@ fn what_is_opened_for_a_new_name_and_what_runs_later_are_lines_of_their_own() {
         let question = only(&world);
         (question.consequences, question.also)
     };
-    let opens = "Opens ~/docs: meanwhile its server can read and change everything in there.".to_owned();
+    let opens = "To do this, the server briefly gets access to everything in ~/docs.".to_owned();
     assert_eq!(asked(&new), (vec![on(Verb::Write, &new, "new file, 5 bytes")], vec![opens]));
-    let overwrite = on(Verb::Overwrite, &there, "12 bytes are there now, +1 -1 lines");
+    let overwrite = on(Verb::Overwrite, &there, "1 of 1 line is removed, 1 is added");
     assert_eq!(asked(&there), (vec![overwrite], vec![]));
-    let overwrite = on(Verb::Overwrite, &hook, "3 bytes are there now, +1 -1 lines");
-    let runs = "~/docs/.git/hooks/pre-commit runs when you use git in this repository.".to_owned();
-    assert_eq!(asked(&hook), (vec![overwrite], vec![runs]));
+    let runs = "Your own programs run it, outside the sandbox.".to_owned();
+    assert_eq!(
+        asked(&hook),
+        (vec![planted(&hook, "when you use git in this repository")], vec![runs.clone()])
+    );
     client.write(&servers, "{}").refused("the user denied this call");
     let question = only(&world);
-    assert!(question.reason.contains("starts programs outside IronCurtain's care"), "{}", question.reason);
-    assert_eq!(question.also, ["~/docs/.mcp.json runs when you start Claude Code in this folder."]);
+    assert!(
+        question.reason.contains("runs outside the sandbox when you open this folder in"),
+        "{}",
+        question.reason
+    );
+    assert_eq!(question.consequences[0].verb, Verb::Plant);
+    assert_eq!(question.also, [runs]);
     world.person.will(*once());
     client.write(&new, "three").ok();
     assert_eq!(std::fs::read_to_string(&new).unwrap(), "three");
+}
+
+#[test]
+fn what_runs_later_is_allowed_once_and_no_longer_whatever_its_kind() {
+    let world = World::new();
+    let mut client = world.connect("filesystem");
+    for name in [".git/hooks/pre-commit", ".vscode/tasks.json", ".mcp.json", "package.json", ".envrc"] {
+        let path = world.file(&format!("docs/app/{name}"), "old");
+        client.write(&path, "new").refused("the user denied this call");
+        let question = only(&world);
+        let [_, sentence] = yes(&question);
+        assert_eq!(question.offers.len(), 1, "{name}");
+        assert!(sentence.contains("may write a program that runs when you "), "{sentence}");
+    }
+    // The allowed twin: what nothing runs is allowed for longer.
+    client.write(&world.file("docs/app/notes.md", "old"), "new").refused("the user denied this call");
+    assert!(only(&world).offers.iter().any(|offer| offer.lifetimes.contains(&Lifetime::Session)));
+}
+
+#[test]
+fn more_than_anybody_reads_is_refused_and_less_is_shown_in_full() {
+    let world = World::new();
+    let path = world.path("docs/new.txt");
+    let mut client = world.connect("filesystem");
+    client.write(&path, &"x".repeat(300 * 1024)).refused("this call sends 300 kB of text, too long to show");
+    assert_eq!(world.person.count(), 0);
+    let long = "y\n".repeat(100 * 1024);
+    world.person.will(*once());
+    client.write(&path, &long).ok();
+    let Some(Preview::Content(shown)) = only(&world).preview else { panic!("no content") };
+    assert_eq!((shown.len(), std::fs::read_to_string(&path).unwrap() == long), (long.len() - 1, true));
 }
 
 #[test]
@@ -173,7 +219,7 @@ fn another_kind_of_thing_at_the_path_is_asked_about_again() {
         client.write(&new, "mine").refused("the user denied this call");
         let expected = [
             (Verb::Write, "new file, 4 bytes".to_owned()),
-            (Verb::Overwrite, "12 bytes are there now, +1 -1 lines".to_owned()),
+            (Verb::Overwrite, "1 of 1 line is removed, 1 is added".to_owned()),
         ];
         assert_eq!(verbs(), expected);
         assert_eq!(std::fs::read_to_string(&new).unwrap(), "the person's");
@@ -220,7 +266,10 @@ fn what_a_write_and_an_edit_would_change_in_the_file_is_shown_in_its_lines() {
     for (question, verb) in [(write, Verb::Overwrite), (edit, Verb::Change)] {
         assert_eq!(question.preview, Some(Preview::Diff(lines.to_owned())));
         assert_eq!(question.consequences[0].verb, verb);
-        assert!(question.consequences[0].note.as_ref().unwrap().ends_with("+1 -1 lines"), "{question:?}");
+        assert!(
+            question.consequences[0].note.as_ref().unwrap().ends_with("1 of 20 lines is removed, 1 is added"),
+            "{question:?}"
+        );
     }
     world.person.will(*once());
     client.call("edit_file", edits).ok();
@@ -228,7 +277,7 @@ fn what_a_write_and_an_edit_would_change_in_the_file_is_shown_in_its_lines() {
     assert_eq!(only(&world).preview, Some(Preview::Diff(lines.to_owned())));
     std::fs::write(&file, b"\0\xff").unwrap();
     client.write(&file, "text").refused("the user denied this call");
-    let note = "2 bytes are there now, 4 bytes, not compared: it is not text".to_owned();
+    let note = "replaces 2 bytes with 4 bytes, not compared: it is not text".to_owned();
     assert_eq!(only(&world).consequences[0].note, Some(note));
 }
 

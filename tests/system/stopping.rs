@@ -44,7 +44,7 @@ fn a_client_puts_so_many_questions_a_minute_and_the_person_is_told_once() {
     look(&mut client, &files[1]).ok();
     for file in &files[2..] {
         look(&mut client, file)
-            .refused("was asked 2 times within a minute, so nobody was asked; try again in ");
+            .refused("was asked 2 times within a minute: too many questions; try again in ");
     }
     look(&mut client, &files[1]).ok();
     // Another session of the same client has no questions of its own.

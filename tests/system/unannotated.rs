@@ -56,12 +56,17 @@ fn it_is_asked_about_with_all_that_it_is_given_and_no_word_on_what_it_does() {
     let given = json!({ "query": long, "options": nested, "none": null, "path": "/etc/passwd" });
     client.call("delete_all", given).refused("the user denied this call");
     let [question] = &*world.person.asked() else { panic!("not one question") };
+    let foreign = |text: &str| Piece::Foreign(text.into());
+    let object = vec![
+        foreign("delete_all"),
+        Piece::Ours(" with "),
+        foreign("query"),
+        Piece::Ours(": "),
+        foreign(&long),
+    ];
     let line = Consequence {
-        verb: Verb::Call,
-        object: vec![Piece::Foreign("delete_all".into())],
-        note: Some("nobody has said what this tool does".into()),
-        asked_for: None,
-        allowed: false,
+        note: Some("IronCurtain does not know what this tool does".into()),
+        ..Consequence::new(Verb::Call, object)
     };
     assert_eq!(question.consequences, [line]);
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -71,15 +76,15 @@ fn it_is_asked_about_with_all_that_it_is_given_and_no_word_on_what_it_does() {
         pair("none", "null"),
         pair("path", "/etc/passwd"),
     ];
-    assert_eq!((&*question.with, &*question.arguments), (&all[..], &all[..]));
-    assert_eq!(question.reason, "nobody has said what this tool does, so nothing of the call is judged");
+    assert_eq!((&*question.with, &*question.arguments), (&all[1..], &all[..]));
+    assert_eq!(question.reason, "IronCurtain does not know what this tool does");
     let offers: Vec<_> = question.offers.iter().map(|offer| (offer.reach, &*offer.lifetimes)).collect();
     assert_eq!(offers, [(Reach::Paths, &[Lifetime::Once][..]), (Reach::Tool, &[Lifetime::Session][..])]);
-    let whole = format!("{} may call delete_all", question.client.name);
-    assert_eq!(question.offers[0].sentence, whole);
+    let whole = format!("{} may call delete_all with query: xxx", question.client.name);
+    assert!(question.offers[0].sentence.starts_with(&whole), "{:?}", question.offers);
     // More than anybody reads is not asked about.
-    let refused = client.call("delete_all", json!({ "query": "x".repeat(9_000) }));
-    refused.refused("annotate it: `ironcurtain servers annotate hostile`");
+    let refused = client.call("delete_all", json!({ "query": "x".repeat(300 * 1024) }));
+    refused.refused("this call sends 300 kB of text, too long to show");
     assert_eq!(world.person.count(), 0);
 }
 

@@ -111,16 +111,17 @@
     ],
     settings: { deadline_seconds: 45, questions_per_minute: 20, denial_holds_seconds: 30, notifications: "full", max_sessions: 1000, keep_days: 365, unsandboxed: "enforce", autostart: false, appearance: new URLSearchParams(location.search).get("theme") ?? "system", file: `${home}/.config/ironcurtain/config.json` },
     asked: {
-      id: "q1", band: null, also: ["Opens ~/Documents/tax/2026."], denial: "write_file in ~/Documents", mirrored: false, times: [["once", "this session"], ["15 minutes"]],
+      id: "q1", band: null, also: ["To do this, the server briefly gets access to everything in ~/Documents/tax/2026."], denial: "write_file in ~/Documents", mirrored: false, times: [["once", "this session"], ["15 minutes"]],
       headline: [["Claude Code", "strong"], [" wants to ", "plain"], ["write", "strong"], [" 2026/summary.md", "strong"]].map(([text, tone]) => ({ text, tone })),
-      lines: [{ words: [["write ", "strong"], ["~/Documents/tax/", "quiet"], ["2026/summary.md", "strong"], [" (new file, 7 bytes)", "quiet"]].map(([text, tone]) => ({ text, tone })), askedFor: "asked for as <img src=x onerror=alert(1)>" }],
-      with: [{ words: [{ text: "with mode: 0644", tone: "plain" }], askedFor: null }],
-      facts: [["Who", "/usr/bin/claude, started by zsh in gnome-terminal"], ["How", "filesystem server, write_file, sandboxed"], ["Why", "outside the folders you granted (rule ask-outside)"]].map(([label, text]) => ({ label, lines: [[{ text, tone: "plain" }]] })),
+      lines: [{ words: [["write ", "strong"], ["~/Documents/tax/", "quiet"], ["2026/summary.md", "strong"]].map(([text, tone]) => ({ text, tone })), note: "new file, 7 bytes", notes: [{ text: "asked for as <img src=x onerror=alert(1)>", tone: "quiet" }, { text: "\u26a0 link out of ~/src", tone: "warn" }] }],
+      with: [{ words: [{ text: "with mode: 0644", tone: "plain" }], note: null, notes: [] }],
+      facts: [["Who", "/usr/bin/claude, started by zsh in gnome-terminal"], ["How", "write_file, a tool of the server filesystem, sandboxed"]].map(([label, text]) => ({ label, lines: [[{ text, tone: "plain" }]] })),
       preview: { title: "What it would write", text: "# 2026\n<b>not markup</b>\n", diff: false },
+      rest: { title: "In full: what is cut above", text: "note:\n\u2502 <i>and so on</i>", diff: false },
       details: "write: /home/ada/Documents/tax/2026/summary.md",
       choices: [{ label: "this file", sentence: "Claude Code may create this one file" }, { label: "the folder ~/Documents/tax", sentence: "Claude Code may write in it" }],
     },
-    stage: { hint: "To allow: point at Allow, or go there with Tab", filled: 0, armed: false, againMs: 60_000, clock: "No answer in 0:44 means no", soon: false, allow: "Allow once", outcome: "Claude Code may create this one file, once.", more: 1 },
+    stage: { hint: "To allow: point at Allow, or go there with Tab", filled: 0, armed: false, againMs: 60_000, clock: "Denied in 0:44 if you don't answer", soon: false, allow: "Allow once", outcome: "Claude Code may create this one file, once.", more: 1 },
     change: () => made.listeners.forEach((then) => then()),
   };
 

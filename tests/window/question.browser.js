@@ -66,7 +66,7 @@ test("what has to be read is measured as it is laid out, scrolled, and given les
   assert.equal(first.above, 0);
   const [room, end] = await browser.run(`const upper = document.querySelector("#upper"); return [upper.clientHeight, document.querySelector("#reading").getBoundingClientRect().bottom - upper.getBoundingClientRect().top]`);
   assert.deepEqual([first.room, first.height], [room, end]);
-  assert.ok(await browser.run(`[...document.querySelectorAll("h1, .lines, dl")].every((one) => document.querySelector("#reading").contains(one))`), "all that a yes opens is part of it");
+  assert.ok(await browser.run(`[...document.querySelectorAll("h1, .lines, dl, section")].every((one) => document.querySelector("#reading").contains(one))`), "all that a yes opens is part of it");
   await browser.run(`document.body.style.height = "420px"; return true`);
   await browser.until(`made.calls.filter(([, values]) => values?.did?.did === "laid-out").length > 1`);
   const less = await measured();

@@ -18,7 +18,7 @@ mod ticks;
 use super::arming::{Arming, Event};
 use super::away::asleep;
 use super::clock::{Countdown, clock_words};
-use super::reading::ReadExtent;
+use super::reading::Reading;
 use super::view::{ConsentView, allow_words};
 use super::{Command, DialogResult};
 use crate::in_front;
@@ -70,8 +70,8 @@ struct Inner {
     pointer_on: Cell<bool>,
     pressed: Cell<Option<Instant>>,
     seen: Cell<bool>,
-    /// The part of what a yes opens that was in view.
-    read: Cell<ReadExtent>,
+    /// What was read so far.
+    read: RefCell<Reading>,
     /// Screen readers were told that the time is nearly over.
     warned: Cell<bool>,
     mirrored: Cell<bool>,
@@ -105,7 +105,7 @@ impl Dialog {
             pointer_on: Cell::new(false),
             pressed: Cell::new(None),
             seen: Cell::new(false),
-            read: Cell::default(),
+            read: RefCell::default(),
             warned: Cell::new(false),
             mirrored: Cell::new(false),
             last,
@@ -296,7 +296,7 @@ impl Inner {
         let slow = self.needs_holding();
         self.arming.borrow_mut().on(Event::Slow(slow), now);
         let left = self.countdown.borrow().left(now);
-        self.layout.clock.set_text(&format!("No answer in {} means no", clock_words(left)));
+        self.layout.clock.set_text(&format!("Denied in {} if you don't answer", clock_words(left)));
         if self.warned.replace(left <= SOON) != (left <= SOON) && left <= SOON {
             rows::announce(&self.layout.clock, &self.layout.clock.text());
         }
@@ -309,9 +309,9 @@ impl Inner {
 
     /// Judges if all was read by now: before it is shown, a window has all the room that it likes.
     fn look_if_read(&self, now: Instant) {
-        let mut reading = self.read.get();
-        if let Some(is_read) = self.layout.reading().and_then(|(extent, above)| reading.look(extent, above)) {
-            self.read.set(reading);
+        let measures = self.layout.reading();
+        let is_read = self.read.borrow_mut().look(&measures);
+        if let Some(is_read) = is_read {
             self.arming.borrow_mut().on(Event::Read(is_read), now);
         }
     }

@@ -9,11 +9,11 @@ const FRAME: Duration = Duration::from_millis(80);
 /// The words of a stage. A yes that is held has others.
 pub(super) fn words(stage: Stage, slow: bool) -> &'static str {
     match (stage, slow) {
-        (Stage::Unread, _) => "To allow: scroll down first, there is more to read",
+        (Stage::Unread, _) => "To allow: read to the end first, with Page Down or the mouse",
         (Stage::Covered, _) => "To allow: move away what covers this window",
         (Stage::Parked, _) => "To allow: move the pointer away and back to Allow",
         (Stage::Waiting, _) => "To allow: point at Allow, or go there with Tab",
-        (Stage::Resting(..), _) => "A moment, so that nothing is allowed by accident",
+        (Stage::Resting(..), _) => "Allow unlocks in a moment",
         (Stage::Armed(By::Pointer), false) => "Click here to allow",
         (Stage::Armed(By::Pointer), true) => "Press and hold here to allow",
         (Stage::Armed(By::Key), false) => "Press Alt+A to allow",

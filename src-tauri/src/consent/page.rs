@@ -181,7 +181,7 @@ impl Page {
             filled,
             armed: hint::counts(stage),
             again_ms: u64::try_from(again.as_millis()).unwrap_or(0),
-            clock: format!("No answer in {} means no", clock_words(left)),
+            clock: format!("Denied in {} if you don't answer", clock_words(left)),
             soon: left <= SOON,
             allow: allow_words(self.lifetime).replace('_', ""),
             outcome: self.view.outcome(self.offer, self.lifetime),

@@ -6,7 +6,7 @@
 
 use super::clock::Countdown;
 use super::page::Page;
-use super::view::{ConsentView, plain};
+use super::view::ConsentView;
 use super::{AnswerSink, DialogResult, PendingQuestion};
 use ironcurtain_daemon::consent::Question;
 use std::collections::VecDeque;
@@ -168,11 +168,7 @@ impl Pages {
 }
 
 fn pending(view: &ConsentView) -> PendingQuestion {
-    PendingQuestion {
-        id: view.id.clone(),
-        sentence: view.sentence(),
-        line: view.lines.first().map(|line| plain(&line.words)),
-    }
+    PendingQuestion { id: view.id.clone(), sentence: view.sentence(), line: Some(view.worst()) }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use super::clock::Countdown;
 use super::dialog::{AllowPlace, Dialog};
 use super::notice::Notices;
-use super::view::{ConsentView, plain};
+use super::view::ConsentView;
 use super::{AnswerSink, Command, DialogResult, LoopParts, PendingQuestion};
 use gtk::glib;
 use ironcurtain_daemon::consent::{Answer, DenialReach, Question};
@@ -248,9 +248,5 @@ impl DialogQueue {
 }
 
 fn waiting(view: &ConsentView) -> PendingQuestion {
-    PendingQuestion {
-        id: view.id.clone(),
-        sentence: view.sentence(),
-        line: view.lines.first().map(|line| plain(&line.words)),
-    }
+    PendingQuestion { id: view.id.clone(), sentence: view.sentence(), line: Some(view.worst()) }
 }

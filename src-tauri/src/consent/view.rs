@@ -1,10 +1,14 @@
 //! The content of one question's dialog, as a plain value. The dialog draws it and adds nothing.
 //!
 //! - Pure: a function of the question and the person's home directory.
+//! - INVARIANT: all that is sent is in [`ConsentView::headline`], `lines`, `with` or `preview`, or else in `rest`.
 //! - Every text in it is plain and has no control character left.
 
 mod details;
 mod facts;
+mod headline;
+mod lines;
+mod room;
 #[cfg_attr(
     not(target_os = "linux"),
     expect(dead_code, reason = "several calls are answered together in the native dialog alone")
@@ -14,22 +18,18 @@ mod together;
 pub(crate) use together::CallView;
 
 use super::text;
-use ironcurtain_daemon::consent::{Consequence, Lifetime, Piece, Preview, Question, Reach, Verb, visible};
+use ironcurtain_daemon::consent::{Lifetime, Piece, Preview, Question, Reach, Verb, visible};
+use room::Rest;
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
 
-/// Longest preview and longest details that are shown.
-const BLOCK_CHARS: usize = 120_000;
-/// Longest path or text in a line; the details have more of it.
-const TEXT_CHARS: usize = 4_096;
-/// Longest name that the agent used for what is in a line; the details have more of it.
-const ASKED_CHARS: usize = 400;
-/// Longest object in the headline; the line below has all of it.
-const HEADLINE_CHARS: usize = 80;
+/// Longest words on what a no is for.
+const DENIAL_CHARS: usize = 80;
 /// The band of a server without a sandbox.
-const NOT_SANDBOXED: &str =
-    "\u{26a0} NOT SANDBOXED: this server can do anything that you can, whatever you allow here.";
+const NOT_SANDBOXED: &str = "\u{26a0} NOT SANDBOXED";
+/// The effect of that, whatever the answer is.
+const ANYTHING: &str = " This server is not sandboxed: it can already do anything you can.";
 
 /// The band of a server that runs elsewhere.
 const REMOTE: &str =
@@ -41,22 +41,24 @@ const REMOTE: &str =
 pub(crate) struct ConsentView {
     /// Question id.
     pub(crate) id: String,
-    /// "Claude Code wants to **write** tax/summary.md".
+    /// "Claude Code wants to **write** ~/tax/summary.md (new file, 101 bytes)".
     pub(crate) headline: Vec<Span>,
     /// "Claude Code wants to write a file or folder", for those who see it from afar: no names of things.
     pub(crate) kind: String,
     /// The warning across the dialog, when the server is not sandboxed, or runs elsewhere.
     pub(crate) band: Option<&'static str>,
-    /// Everything that would be done, the worst first.
+    /// Everything that would be done, the worst first, where the headline does not say it all.
     pub(crate) lines: Vec<LineView>,
     /// Arguments that no line tells.
     pub(crate) with: Vec<LineView>,
     /// Consequences of a yes beyond the lines.
     pub(crate) also: Vec<String>,
-    /// Who, How, Why.
+    /// Who, How.
     pub(crate) facts: Vec<Fact>,
     /// The text that would be written.
-    pub(crate) preview: Option<PreviewView>,
+    pub(crate) preview: Option<TextBlock>,
+    /// What is sent and cut elsewhere, in full. A yes counts once it was read to its end.
+    pub(crate) rest: Option<TextBlock>,
     /// Everything known, one fact a line.
     pub(crate) details: String,
     /// The choices that can be allowed, the narrowest first.
@@ -89,6 +91,8 @@ pub(crate) enum Tone {
     Strong,
     /// Only claimed, or of less weight.
     Quiet,
+    /// Unusual: to be looked at twice.
+    Warn,
     /// Wrong.
     Danger,
 }
@@ -97,10 +101,12 @@ pub(crate) enum Tone {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LineView {
-    /// The verb, what it is done to (of a path the last two names strong), and what is there now.
+    /// The verb, and what it is done to (of a path the last two names strong).
     pub(crate) words: Vec<Span>,
-    /// The name that the agent used, when it is another.
-    pub(crate) asked_for: Option<String>,
+    /// What is there now: "12 kB".
+    pub(crate) note: Option<String>,
+    /// The name that the agent used, when it is another; a link that leads out of its folder.
+    pub(crate) notes: Vec<Span>,
 }
 
 /// One labelled row.
@@ -111,10 +117,10 @@ pub(crate) struct Fact {
     pub(crate) lines: Vec<Vec<Span>>,
 }
 
-/// A preview of the text that would be written.
+/// A text in lines of its own, which must be read to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct PreviewView {
+pub(crate) struct TextBlock {
     pub(crate) title: &'static str,
     pub(crate) text: String,
     /// Lines begin with `+` and `-`.
@@ -135,19 +141,19 @@ pub(crate) struct Choice {
 impl ConsentView {
     /// Draws up a question.
     pub(crate) fn new(question: &Question, home: &Path) -> Self {
+        let mut rest = Rest::default();
+        let below = headline::below(question, &mut rest, home);
         Self {
             id: question.id.clone(),
-            headline: headline(question, home),
-            kind: kind(question),
+            headline: headline::headline(question, &mut rest, home),
+            kind: headline::kind(question),
             band: band(question),
-            lines: question.consequences.iter().map(|consequence| line(consequence, home)).collect(),
-            with: {
-                let limit = if question.says_it_whole() { usize::MAX } else { ASKED_CHARS };
-                question.with.iter().map(|(name, value)| argument(name, value, limit)).collect()
-            },
+            lines: below.into_iter().chain(lines::lines(question, &mut rest, home)).collect(),
+            with: lines::arguments(question, &mut rest),
             also: question.also.iter().map(|sentence| text::isolated(&text::line(sentence))).collect(),
             facts: facts::facts(question, home),
             preview: question.preview.as_ref().map(preview),
+            rest: rest.into_block(),
             details: details::details(question),
             choices: question
                 .offers
@@ -160,7 +166,7 @@ impl ConsentView {
                 })
                 .collect(),
             calls: Vec::new(),
-            denial: text::isolated(&text::clip(&text::line(&question.denial), HEADLINE_CHARS)),
+            denial: text::isolated(&visible::ends(&text::line(&question.denial), DENIAL_CHARS)),
             deadline: question.deadline,
         }
     }
@@ -170,7 +176,15 @@ impl ConsentView {
         plain(&self.headline)
     }
 
-    /// The effect of Allow, in one sentence. Empty for a choice that is not there.
+    /// The worst that it would do, in full: "write ~/notes/plan.md (new file)".
+    pub(crate) fn worst(&self) -> String {
+        match self.lines.iter().find(|line| !line.words.is_empty()) {
+            Some(line) => plain(&line.words),
+            None => plain(self.headline.get(2..).unwrap_or_default()),
+        }
+    }
+
+    /// The effect of Allow, in a sentence, and in a second one what is open anyway. Empty for a choice that is not there.
     pub(crate) fn outcome(&self, choice: usize, lifetime: Lifetime) -> String {
         let Some(choice) = self.choices.get(choice) else { return String::new() };
         let sentence = choice.sentence.trim_end_matches('.');
@@ -179,10 +193,10 @@ impl ConsentView {
             Lifetime::Session => " until this session ends",
             Lifetime::QuarterHour => " for 15 minutes",
             Lifetime::Hour => " for 1 hour",
-            Lifetime::Always => " until you take it back",
+            Lifetime::Always => " until you revoke it",
         };
-        let beyond = if self.band == Some(NOT_SANDBOXED) { ", and anything else that you can" } else { "" };
-        format!("{sentence}{length}{beyond}.")
+        let anything = if self.band == Some(NOT_SANDBOXED) { ANYTHING } else { "" };
+        format!("{sentence}{length}.{anything}")
     }
 }
 
@@ -215,27 +229,6 @@ pub(crate) fn span(text: impl Into<String>, tone: Tone) -> Span {
     Span { text: text::isolated(&text.into()), tone }
 }
 
-/// "Claude Code wants to **push** main to https://evil.example/x and 1 other thing": the worst that it would do.
-fn headline(question: &Question, home: &Path) -> Vec<Span> {
-    let mut spans =
-        vec![span(text::name(&question.client.name), Tone::Strong), span(" wants to ", Tone::Plain)];
-    let Some((worst, others)) = question.consequences.split_first() else { return spans };
-    spans.extend([span(worst.verb.word(), Tone::Strong), span(" ", Tone::Plain)]);
-    spans.extend(worst.object.iter().map(|piece| match piece {
-        Piece::Ours(words) => span(*words, Tone::Plain),
-        Piece::Path(path) => span(text::tail(&text::last_names(path, home), HEADLINE_CHARS), Tone::Strong),
-        Piece::Foreign(said) => span(quoted(said, HEADLINE_CHARS), Tone::Strong),
-    }));
-    let more = match others.len() {
-        0 => return spans,
-        n if others.iter().all(|other| other.verb == worst.verb) => format!(" and {n} more"),
-        1 => " and 1 other thing".to_owned(),
-        n => format!(" and {n} other things"),
-    };
-    spans.push(span(more, Tone::Plain));
-    spans
-}
-
 /// Returns `true` if the call reads one file and does nothing else.
 fn reads_one_file(question: &Question) -> bool {
     let [only] = question.consequences.as_slice() else { return false };
@@ -245,78 +238,14 @@ fn reads_one_file(question: &Question) -> bool {
     question.sandboxed && only.verb == Verb::Read && one_path && has_a_size && question.also.is_empty()
 }
 
-fn kind(question: &Question) -> String {
-    let client = text::name(&question.client.name);
-    let Some(worst) = question.consequences.first() else { return text::isolated(&format!("{client} asks")) };
-    let thing = match (worst.verb, worst.object.first()) {
-        (Verb::Reach | Verb::Fetch, _) => "an address",
-        (Verb::List, _) => "a folder",
-        (_, Some(Piece::Path(_))) => "a file or folder",
-        (_, _) => "something",
-    };
-    text::isolated(&format!("{client} wants to {} {thing}", worst.verb.word()))
-}
-
-fn line(consequence: &Consequence, home: &Path) -> LineView {
-    let mut words = vec![span(consequence.verb.word(), Tone::Strong), span(" ", Tone::Plain)];
-    let mut through = "asked for as";
-    for piece in &consequence.object {
-        match piece {
-            Piece::Ours(text) => words.push(span(*text, Tone::Plain)),
-            Piece::Foreign(said) => words.push(span(quoted(said, TEXT_CHARS), Tone::Strong)),
-            Piece::Path(path) => {
-                through = "reached through";
-                let (lead, strong) = text::path_parts(path, home);
-                words.push(span(text::clip(&lead, TEXT_CHARS), Tone::Quiet));
-                words.push(span(text::tail(&strong, TEXT_CHARS), Tone::Strong));
-            }
-        }
-    }
-    let allowed = consequence.allowed.then(|| "allowed already".to_owned());
-    let notes: Vec<String> = consequence.note.iter().map(|note| text::line(note)).chain(allowed).collect();
-    if !notes.is_empty() {
-        words.push(span(format!(" ({})", notes.join(", ")), Tone::Quiet));
-    }
-    LineView {
-        words,
-        asked_for: consequence
-            .asked_for
-            .as_ref()
-            .map(|asked| text::clip(&text::short_path(asked, home), ASKED_CHARS))
-            .map(|asked| text::isolated(&format!("{through} {asked}"))),
-    }
-}
-
-/// A text of the agent's within a line of ours.
-fn quoted(said: &str, limit: usize) -> String {
-    visible::quoted(&text::clip(&text::line(said), limit))
-}
-
-fn argument(name: &str, value: &str, limit: usize) -> LineView {
-    let line = |line: &str| format!("\n\u{2502} {}", text::line(line));
-    // Each line of several begins with our mark: none of its own can be taken for one of ours.
-    let value = if value.contains('\n') {
-        value.split_terminator('\n').map(line).collect()
-    } else {
-        text::line(value)
-    };
-    let words = vec![
-        span("with ", Tone::Plain),
-        span(text::name(name), Tone::Strong),
-        span(": ", Tone::Plain),
-        span(text::clip(&value, limit), Tone::Plain),
-    ];
-    LineView { words, asked_for: None }
-}
-
-fn preview(preview: &Preview) -> PreviewView {
+fn preview(preview: &Preview) -> TextBlock {
     match preview {
         Preview::Content(content) => {
-            PreviewView { title: "What it would write", text: text::block(content, BLOCK_CHARS), diff: false }
+            TextBlock { title: "What it would write", text: text::block(content), diff: false }
         }
         Preview::Diff(diff) => {
-            let text = text::signs_first(&text::block(diff, BLOCK_CHARS));
-            PreviewView { title: "What it would change", text, diff: true }
+            let text = text::signs_first(&text::block(diff));
+            TextBlock { title: "What it would change", text, diff: true }
         }
     }
 }

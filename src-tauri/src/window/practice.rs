@@ -101,11 +101,8 @@ fn question(home: &Path) -> Question {
         remote: false,
         tool: Some("write_file".into()),
         consequences: vec![Consequence {
-            verb: Verb::Write,
-            object: vec![Piece::Path(file)],
             note: Some("nothing is written".into()),
-            asked_for: None,
-            allowed: false,
+            ..Consequence::new(Verb::Write, vec![Piece::Path(file)])
         }],
         with: Vec::new(),
         also: vec![nothing.clone()],

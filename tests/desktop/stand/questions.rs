@@ -3,6 +3,7 @@
 mod elsewhere;
 mod files;
 mod hostile;
+mod long;
 
 use ironcurtain_daemon::consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
 use ironcurtain_protocol::{ClientView, ProcessView};
@@ -33,6 +34,12 @@ pub(crate) fn named(name: &str, id: &str, deadline: Duration) -> Option<Question
         "folders" => Some(files::folders(write)),
         "long" => Some(files::long(write)),
         "tool" => Some(elsewhere::tool(write)),
+        "hidden" => Some(long::hidden(write)),
+        "command" => Some(long::command(write)),
+        "script" => Some(long::script(write)),
+        "hook" => Some(files::hook(write)),
+        "picture" => Some(long::picture(write)),
+        "book" => Some(long::book(write)),
         "lines" => Some(Question { fits_a_batch: true, ..files::edit(write) }),
         _ => name.strip_prefix("file-").map(|file| files::to_read(write, file)),
     }
@@ -53,8 +60,7 @@ fn write(id: &str, deadline: Duration) -> Question {
         consequences: vec![line(Verb::Write, path, "new file, 101 bytes")],
         with: vec![],
         also: vec![
-            "Opens ~/Documents/tax/2026: meanwhile its server can read and change everything in there."
-                .into(),
+            "To do this, the server briefly gets access to everything in ~/Documents/tax/2026.".into(),
         ],
         rule: "ask-outside".into(),
         reason: "outside the folders you granted".into(),
@@ -67,11 +73,12 @@ fn write(id: &str, deadline: Duration) -> Question {
     }
 }
 
-fn call_once() -> Offer {
+/// The offer of one call, which does this.
+fn call_once(what: &str) -> Offer {
     Offer {
         reach: Reach::Paths,
-        label: "this call".into(),
-        sentence: "Claude Code may make this call".into(),
+        label: "this exact call".into(),
+        sentence: format!("Claude Code may {what}"),
         lifetimes: vec![Lifetime::Once],
     }
 }
@@ -87,7 +94,7 @@ fn offers(folder: &str) -> Vec<Offer> {
         },
         Offer {
             reach: Reach::Folders,
-            label: format!("{folder} and below"),
+            label: format!("everything in {folder}"),
             sentence: format!("Claude Code may create and change everything in {folder}"),
             lifetimes: vec![Session, QuarterHour, Hour],
         },
@@ -103,13 +110,7 @@ fn reading(folder: &str) -> Vec<Offer> {
 }
 
 fn line(verb: Verb, path: &str, note: &str) -> Consequence {
-    Consequence {
-        verb,
-        object: vec![Piece::Path(path.into())],
-        note: Some(note.into()),
-        asked_for: None,
-        allowed: false,
-    }
+    Consequence { note: Some(note.into()), ..Consequence::new(verb, vec![Piece::Path(path.into())]) }
 }
 
 fn foreign(text: &str) -> Piece {

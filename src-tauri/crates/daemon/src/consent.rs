@@ -4,6 +4,7 @@
 //! - Everything shown is in [`Question`] as plain text; whoever draws it adds nothing and resolves nothing.
 
 mod beyond;
+mod binary;
 mod broker;
 mod comparison;
 mod consequence;
@@ -186,7 +187,7 @@ pub struct Question {
     pub tool: Option<String>,
     /// Everything that the call would do, the worst first: the headline is the first. Never empty.
     pub consequences: Vec<Consequence>,
-    /// Every argument that no line tells, by its name, with the beginning of its text.
+    /// Every argument that no line tells, by its name, in full.
     pub with: Vec<(String, String)>,
     /// Further effects of a yes, a sentence each: the folder that is opened for a new name. Never cut.
     pub also: Vec<String>,
@@ -194,7 +195,7 @@ pub struct Question {
     pub rule: String,
     /// That rule's reason.
     pub reason: String,
-    /// Every argument as text, in order, as it would be sent; long ones are cut and say so.
+    /// Every argument as text, in order, in full, as it would be sent. Binary content is described.
     pub arguments: Vec<(String, String)>,
     /// The content that would be written, if any.
     pub preview: Option<Preview>,
@@ -210,12 +211,6 @@ pub struct Question {
 }
 
 impl Question {
-    /// Returns `true` if nobody knows what the call does: whoever draws it shows all of [`Question::with`].
-    #[must_use]
-    pub fn says_it_whole(&self) -> bool {
-        self.consequences.iter().any(|consequence| consequence.verb == Verb::Call)
-    }
-
     /// Returns `true` if the same process of an agent client asks, through whichever server.
     #[must_use]
     pub fn is_of_same_agent(&self, other: &Self) -> bool {
@@ -246,12 +241,22 @@ pub struct Consequence {
     pub verb: Verb,
     /// The object of the verb. Never cut by whoever draws it.
     pub object: Vec<Piece>,
-    /// The thing that is there now, or would be: "new file", "12 kB are there now".
+    /// The thing that is there now, or would be: "new file", "replaces 12 kB".
     pub note: Option<String>,
     /// The agent's own words for it, when a link or the name of a remote leads there.
     pub asked_for: Option<String>,
+    /// The folder that a link on the way leads out of.
+    pub out_of: Option<String>,
     /// True if the call could do this without the person's word.
     pub allowed: bool,
+}
+
+impl Consequence {
+    /// A line without notes, about something that needs the user's approval.
+    #[must_use]
+    pub fn new(verb: Verb, object: Vec<Piece>) -> Self {
+        Self { verb, object, note: None, asked_for: None, out_of: None, allowed: false }
+    }
 }
 
 /// A piece of a line, with what it is: only [`Piece::Ours`] is in our words.
@@ -270,7 +275,7 @@ pub enum Piece {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "text")]
 pub enum Preview {
-    /// The first lines of new content.
+    /// New content, in full.
     Content(String),
     /// Removed lines start with `-`, added ones with `+`.
     Diff(String),
@@ -345,13 +350,7 @@ mod tests {
             sandboxed: true,
             remote: false,
             tool: Some("read_file".into()),
-            consequences: vec![Consequence {
-                verb: Verb::Read,
-                object: vec![Piece::Path("/home/u/a.txt".into())],
-                note: None,
-                asked_for: None,
-                allowed: false,
-            }],
+            consequences: vec![Consequence::new(Verb::Read, vec![Piece::Path("/home/u/a.txt".into())])],
             with: vec![],
             also: vec![],
             rule: "ask".into(),

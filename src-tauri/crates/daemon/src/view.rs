@@ -204,12 +204,14 @@ fn ended(end: &CallResult) -> Option<&'static str> {
 }
 
 fn decided(decision: &PolicyDecision) -> String {
+    // Whoever shows it goes on behind it.
+    let reason = decision.reason.trim_end_matches('.');
     match (&decision.status, decision.ground()) {
         (Status::Allow, Some(DecidedBy::Grant)) => "Allowed by what you granted".to_owned(),
         (Status::Allow, Some(DecidedBy::SessionFolder)) => "Allowed: in the session's own folder".to_owned(),
         (Status::Allow, Some(DecidedBy::Answer)) => "Allowed by your answer".to_owned(),
-        (Status::Allow, _) => format!("Allowed: {}", decision.reason),
-        (Status::Escalate | Status::Deny | Status::Other(_), _) => format!("Denied: {}", decision.reason),
+        (Status::Allow, _) => format!("Allowed: {reason}"),
+        (Status::Escalate | Status::Deny | Status::Other(_), _) => format!("Denied: {reason}"),
     }
 }
 
@@ -301,6 +303,7 @@ mod tests {
         assert_eq!(allowed(DecidedBy::Answer, "ask-first", "approved: y"), "Allowed by your answer");
         assert_eq!(allowed(DecidedBy::Rule, "work", "work is free"), "Allowed: work is free");
         assert_eq!(allowed(DecidedBy::Rule, "team", "approved by all"), "Allowed: approved by all");
+        assert_eq!(allowed(DecidedBy::Rule, "work", "It reaches nothing."), "Allowed: It reaches nothing");
         let denied = PolicyDecision::deny(DecidedBy::ProtectedPath, "r", "it is protected");
         assert_eq!(decided(denied), "Denied: it is protected");
         let mut answer = Entry::new(Event::Answer, "the question ended: timeout");

@@ -1,7 +1,8 @@
 //! A use of a tool that a person can allow beyond one call: the tool, with the values that mean something.
 //!
 //! - There is none for a call that names a path, an address or a host to be opened: those are allowed by themselves.
-//! - Bound to every value with a role, whether it is judged or not. What has no role may be another one the next time.
+//! - Bound to every value with a role, whether it is judged or not. What has no role may be another one the next time, and so may
+//!   a command.
 //! - Of a tool that nobody has annotated, it is bound to all arguments as they are: such a use is no other call's.
 
 use crate::{ResolvedCall, Resource, Role, RoleSet};
@@ -52,7 +53,7 @@ impl ToolUse {
             if opens(given.roles) {
                 return None;
             }
-            for role in given.roles.iter().filter(|role| *role != Role::None) {
+            for role in given.roles.iter().filter(|role| !matches!(role, Role::None | Role::Command)) {
                 let Resource::Text(text) = &given.value else { return None };
                 let argument = call.argument(given).to_string();
                 values.push(BoundValue { argument, role, value: text.to_string() });

@@ -49,6 +49,10 @@ pub enum Verb {
     Share,
     /// Sends it to somebody.
     Send,
+    /// Writes a file that the user's own programs run, outside every sandbox.
+    Plant,
+    /// Runs it as a command or as a program.
+    Run,
     /// Does what nobody has said: perhaps the worst.
     Call,
 }
@@ -98,21 +102,28 @@ impl Verb {
             Self::AskModel => "ask its model for",
             Self::WorkIn => "work in",
             Self::Create => "create",
-            Self::Write => "write",
+            Self::Write | Self::Plant => "write",
             Self::Change => "change",
-            Self::Record => "change the history of",
+            Self::Record => "update git's records in",
             Self::Commit => "commit",
             Self::Move => "move",
-            Self::Use => "use",
-            Self::Overwrite => "overwrite",
+            Self::Overwrite => "replace",
             Self::Delete => "delete",
             Self::Forget => "delete from the history of",
             Self::Publish => "publish",
             Self::Push => "push",
             Self::Share => "share",
             Self::Send => "send",
-            Self::Call => "call",
+            Self::Run => "run",
+            Self::Use | Self::Call => "call",
         }
+    }
+
+    /// The word with what joins it to its object: "run: ", "read ".
+    #[must_use]
+    pub fn lead(self) -> String {
+        let joint = if self == Self::Run { ":" } else { "" };
+        format!("{}{joint} ", self.word())
     }
 
     /// The action that the name of a tool tells of: the worst, where it tells of several.
@@ -159,11 +170,17 @@ mod tests {
     }
 
     #[test]
+    fn what_runs_is_the_worst_that_is_known() {
+        assert!(Verb::Run > Verb::Plant && Verb::Plant > Verb::Send && Verb::Call > Verb::Run);
+        assert_eq!([Verb::Run.lead(), Verb::Read.lead()], ["run: ", "read "]);
+    }
+
+    #[test]
     fn what_reaches_others_is_worse_than_what_stays_here() {
         let mut all =
             [Verb::Read, Verb::Send, Verb::Write, Verb::Delete, Verb::Push, Verb::Publish, Verb::Overwrite];
         all.sort_by_key(|verb| std::cmp::Reverse(*verb));
         let words: Vec<&str> = all.iter().map(|verb| verb.word()).collect();
-        assert_eq!(words, ["send", "push", "publish", "delete", "overwrite", "write", "read"]);
+        assert_eq!(words, ["send", "push", "publish", "delete", "replace", "write", "read"]);
     }
 }

@@ -163,12 +163,15 @@ impl Inner {
             Propagation::Proceed
         });
         let weak = Rc::downgrade(self);
-        self.layout.upper.vadjustment().connect_value_changed(move |_| {
-            if let Some(inner) = weak.upgrade() {
-                inner.on(Event::Changed);
-                inner.work();
-            }
-        });
+        for scrolled in self.layout.scrolled() {
+            let weak = weak.clone();
+            scrolled.connect_value_changed(move |_| {
+                if let Some(inner) = weak.upgrade() {
+                    inner.on(Event::Changed);
+                    inner.work();
+                }
+            });
+        }
     }
 
     fn notice(self: &Rc<Self>, event: &gdk::Event) {
@@ -227,10 +230,17 @@ impl Inner {
         let pages = match key.keyval() {
             keys::Page_Down | keys::KP_Page_Down => 1.0,
             keys::Page_Up | keys::KP_Page_Up => -1.0,
+            keys::End | keys::KP_End if self.has_more_to_read() => f64::from(u16::MAX),
             _ => return Propagation::Proceed,
         };
-        self.layout.scroll(pages);
+        let unread = self.read.borrow().unread();
+        self.layout.scroll(unread, pages);
         Propagation::Stop
+    }
+
+    /// Returns `true` if the key that leads to an end is for what was not read yet.
+    fn has_more_to_read(&self) -> bool {
+        !self.layout.note.has_focus() && self.read.borrow().unread().is_some()
     }
 
     fn key_up(self: &Rc<Self>, key: &gdk::EventKey) -> Propagation {

@@ -6,12 +6,14 @@
 use super::allow::Allow;
 use super::choices::Choices;
 use super::denials::Denials;
+use super::rows::Block;
 use super::ticks::Ticks;
 use super::{palette, rows};
 use crate::consent::reading::Extent;
-use crate::consent::view::{ConsentView, PreviewView};
+use crate::consent::view::{ConsentView, TextBlock};
 use gtk::prelude::*;
-use gtk::{Align, Orientation, gdk, pango};
+use gtk::{Align, Orientation, gdk};
+use ironcurtain_daemon::consent::visible;
 use std::cell::OnceCell;
 
 /// Height of an open expander.
@@ -23,6 +25,10 @@ const LEAST_HEIGHT: i32 = 120;
 const FRAME: i32 = 48;
 /// Width of the line with the time where the text is large, in characters; else it is as long as its words.
 const NARROW: i32 = 14;
+/// Longest title of the window.
+const TITLE_CHARS: usize = 200;
+/// Height of what Allow will do, before it scrolls.
+const OUTCOME_HEIGHT: i32 = 96;
 
 thread_local! {
     /// The style is the whole screen's, so it is added once and not by every dialog.
@@ -33,14 +39,18 @@ const ICON: &[u8] = include_bytes!("../../../../icons/128x128.png");
 
 pub(super) struct Layout {
     pub(super) window: gtk::Dialog,
-    /// The last of what has to be read: what a yes opens stands above it.
-    facts: gtk::Box,
+    /// What has to be read, from the top of the part that scrolls.
+    required: gtk::Box,
+    /// The texts in it that scroll by themselves.
+    blocks: Vec<Block>,
     /// The part above the choices, which may have to be scrolled.
     pub(super) upper: gtk::ScrolledWindow,
     pub(super) choices: Choices,
     /// The calls of a batch.
     pub(super) ticks: Ticks,
     pub(super) outcome: gtk::Label,
+    /// The room of the outcome, whose end has to be read as well.
+    outcome_room: gtk::ScrolledWindow,
     pub(super) note_toggle: gtk::ToggleButton,
     pub(super) note: gtk::Entry,
     /// The note, with the words that say what it is for.
@@ -64,25 +74,29 @@ impl Layout {
         let window = window(&view.sentence());
         let choices = Choices::build(&view.choices);
         let outcome = rows::wrapped("", rows::WIDE);
-        outcome.set_lines(3);
-        outcome.set_ellipsize(pango::EllipsizeMode::End);
         outcome.style_context().add_class("ic-outcome");
         let (note, note_row) = note();
 
         let body = gtk::Box::new(Orientation::Vertical, 0);
         body.style_context().add_class("ic-body");
         let ticks = Ticks::build(&view.calls);
-        body.pack_start(&head(view, &ticks), false, false, 0);
-        let facts = rows::facts(&view.facts);
-        body.pack_start(&facts, false, false, 0);
-        body.pack_start(&blocks(view), false, false, 0);
+        let (required, mut blocks) = required(view, &ticks);
+        blocks.extend(ticks.blocks.iter().cloned());
+        body.pack_start(&required, false, false, 0);
+        body.pack_start(
+            &rows::block("All details", &view.details, false, BLOCK_HEIGHT).expander,
+            false,
+            false,
+            0,
+        );
 
         let decision = gtk::Box::new(Orientation::Vertical, 0);
         decision.style_context().add_class("ic-decision");
         if view.calls.is_empty() {
             decision.pack_start(choices.widget(), false, false, 0);
         }
-        decision.pack_start(&outcome, false, false, 0);
+        let outcome_room = outcome_room(&outcome);
+        decision.pack_start(&outcome_room, false, false, 0);
         decision.pack_start(&note_row, false, false, 0);
         let denials = Denials::build(&view.denial);
         decision.pack_start(denials.widget(), false, false, 0);
@@ -124,11 +138,13 @@ impl Layout {
         window.set_default(Some(&deny));
         Self {
             window,
-            facts,
+            required,
+            blocks,
             upper,
             choices,
             ticks,
             outcome,
+            outcome_room,
             note_toggle,
             note,
             note_row,
@@ -160,12 +176,29 @@ impl Layout {
         self.together.set_label(&words);
     }
 
-    /// The extent of what has to be read, and the height above the room; nothing before it is laid out.
-    pub(super) fn reading(&self) -> Option<(Extent, f64)> {
+    /// The extent of each part that has to be read, and the height above its room, the question itself first; nothing of a part
+    /// that is not laid out.
+    pub(super) fn reading(&self) -> Vec<Option<(Extent, f64)>> {
+        let outcome = {
+            let at = self.outcome_room.vadjustment();
+            (Extent { height: at.upper(), room: at.page_size() }, at.value())
+        };
+        let parts = self.blocks.iter().map(Block::extent).chain([Some(outcome)]);
+        std::iter::once(self.body_extent()).chain(parts).collect()
+    }
+
+    fn body_extent(&self) -> Option<(Extent, f64)> {
         let at = self.upper.vadjustment();
         let body = self.upper.child()?.downcast::<gtk::Viewport>().ok()?.child()?;
-        let (_, end) = self.facts.translate_coordinates(&body, 0, self.facts.allocated_height())?;
+        let (_, end) = self.required.translate_coordinates(&body, 0, self.required.allocated_height())?;
         Some((Extent { height: f64::from(end), room: at.page_size() }, at.value()))
+    }
+
+    /// The adjustments of everything that scrolls and has to be read, in the order of [`Layout::reading`].
+    pub(super) fn scrolled(&self) -> Vec<gtk::Adjustment> {
+        let blocks = self.blocks.iter().map(Block::adjustment);
+        let ends = [self.outcome_room.vadjustment()];
+        std::iter::once(self.upper.vadjustment()).chain(blocks).chain(ends).collect()
     }
 
     /// Leaves the part that scrolls the height that the others do not need. They are on the screen whatever happens.
@@ -194,16 +227,30 @@ impl Layout {
         self.allow.hint.set_xalign(if mirrored { 0.0 } else { 1.0 });
     }
 
-    /// Scrolls what stands above the choices by so many pages.
-    pub(super) fn scroll(&self, pages: f64) {
-        let at = self.upper.vadjustment();
-        at.set_value(at.value() + pages * at.page_size() * 0.9);
+    /// Scrolls by so many pages what was not read yet, given by its place in [`Layout::reading`]; else the question itself.
+    pub(super) fn scroll(&self, unread: Option<usize>, pages: f64) {
+        let part = unread.filter(|_| pages > 0.0).unwrap_or_default();
+        if let Some(block) = part.checked_sub(1).and_then(|at| self.blocks.get(at)) {
+            self.bring_into_view(&block.expander);
+        }
+        if let Some(at) = self.scrolled().get(part) {
+            at.set_value(at.value() + pages * at.page_size() * 0.9);
+        }
+    }
+
+    fn bring_into_view(&self, widget: &impl IsA<gtk::Widget>) {
+        let body = self.upper.child().and_then(|viewport| viewport.downcast::<gtk::Viewport>().ok()?.child());
+        let top = body.and_then(|body| widget.translate_coordinates(&body, 0, 0));
+        if let Some((_, top)) = top {
+            let bottom = top + widget.allocated_height();
+            self.upper.vadjustment().clamp_page(f64::from(top), f64::from(bottom));
+        }
     }
 }
 
 fn window(sentence: &str) -> gtk::Dialog {
     let window = gtk::Dialog::new();
-    let title = format!("IronCurtain: {sentence}");
+    let title = format!("IronCurtain: {}", visible::ends(sentence, TITLE_CHARS));
     window.set_title(&title);
     window.set_resizable(false);
     window.set_position(gtk::WindowPosition::CenterAlways);
@@ -221,18 +268,35 @@ fn window(sentence: &str) -> gtk::Dialog {
     window
 }
 
+/// Everything that has to be read, with the texts in it that scroll.
+fn required(view: &ConsentView, ticks: &Ticks) -> (gtk::Box, Vec<Block>) {
+    let list = gtk::Box::new(Orientation::Vertical, 0);
+    list.pack_start(&head(view, ticks), false, false, 0);
+    list.pack_start(&rows::facts(&view.facts), false, false, 0);
+    if !view.with.is_empty() {
+        let with = rows::lines(&view.with, "What it says with it");
+        with.style_context().add_class("ic-with");
+        list.pack_start(&with, false, false, 0);
+    }
+    let mut blocks = Vec::new();
+    for TextBlock { title, text, diff } in view.preview.iter().chain(&view.rest) {
+        let block = rows::block(title, text, *diff, BLOCK_HEIGHT);
+        block.expander.set_expanded(true);
+        list.pack_start(&block.expander, false, false, 4);
+        blocks.push(block);
+    }
+    (list, blocks)
+}
+
 fn head(view: &ConsentView, ticks: &Ticks) -> gtk::Box {
     let words = gtk::Box::new(Orientation::Vertical, 8);
     let headline = rows::spans(&view.headline, rows::HEADLINE);
     headline.style_context().add_class("ic-headline");
     words.pack_start(&headline, false, false, 0);
-    if view.calls.is_empty() {
-        words.pack_start(&rows::lines(&view.lines, "What it would do"), false, false, 0);
-    } else {
+    if !view.calls.is_empty() {
         words.pack_start(ticks.widget(), false, false, 0);
-    }
-    if !view.with.is_empty() {
-        words.pack_start(&rows::lines(&view.with, "What it says with it"), false, false, 0);
+    } else if !view.lines.is_empty() {
+        words.pack_start(&rows::lines(&view.lines, "What it would do"), false, false, 0);
     }
     for sentence in &view.also {
         let label = rows::wrapped(sentence, rows::HEADLINE);
@@ -249,16 +313,20 @@ fn head(view: &ConsentView, ticks: &Ticks) -> gtk::Box {
     head
 }
 
-fn blocks(view: &ConsentView) -> gtk::Box {
-    let blocks = gtk::Box::new(Orientation::Vertical, 4);
-    blocks.style_context().add_class("ic-blocks");
-    if let Some(PreviewView { title, text, diff }) = &view.preview {
-        let block = rows::block(title, text, *diff, BLOCK_HEIGHT);
-        block.set_expanded(true);
-        blocks.pack_start(&block, false, false, 0);
-    }
-    blocks.pack_start(&rows::block("All details", &view.details, false, BLOCK_HEIGHT), false, false, 0);
-    blocks
+/// What Allow will do, never cut: where it is long, it scrolls.
+fn outcome_room(outcome: &gtk::Label) -> gtk::ScrolledWindow {
+    let room = gtk::ScrolledWindow::builder()
+        .hscrollbar_policy(gtk::PolicyType::Never)
+        .overlay_scrolling(false)
+        .propagate_natural_height(true)
+        .max_content_height(OUTCOME_HEIGHT)
+        .build();
+    let viewport = gtk::Viewport::new(gtk::Adjustment::NONE, gtk::Adjustment::NONE);
+    viewport.set_vscroll_policy(gtk::ScrollablePolicy::Natural);
+    viewport.set_shadow_type(gtk::ShadowType::None);
+    viewport.add(outcome);
+    room.add(&viewport);
+    room
 }
 
 fn note() -> (gtk::Entry, gtk::Box) {

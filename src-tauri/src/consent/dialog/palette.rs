@@ -16,6 +16,8 @@ pub(super) struct Palette {
     ink: Colour,
     pub(super) quiet: Colour,
     pub(super) danger: Colour,
+    /// Amber.
+    pub(super) warn: Colour,
     pub(super) added: Colour,
     pub(super) removed: Colour,
 }
@@ -32,6 +34,7 @@ const LIGHT: Palette = Palette {
     ink: (0x1d, 0x1f, 0x22),
     quiet: (0x55, 0x5a, 0x61),
     danger: (0x9c, 0x12, 0x12),
+    warn: (0x70, 0x43, 0x00),
     added: (0x0b, 0x5c, 0x33),
     removed: (0x9c, 0x12, 0x12),
 };
@@ -43,6 +46,7 @@ const DARK: Palette = Palette {
     ink: (0xf2, 0xf2, 0xf3),
     quiet: (0xb4, 0xb8, 0xbf),
     danger: (0xff, 0xb0, 0xa8),
+    warn: (0xff, 0xc9, 0x5c),
     added: (0x7e, 0xe2, 0xa8),
     removed: (0xff, 0xb0, 0xa8),
 };
@@ -77,12 +81,13 @@ mod tests {
     #[test]
     fn sentences_stand_out_by_seven_and_all_other_text_by_four_and_a_half() {
         for palette in [LIGHT, DARK] {
-            let Palette { ground, field, edge, ink, quiet, danger, added, removed } = palette;
+            let Palette { ground, field, edge, ink, quiet, danger, warn, added, removed } = palette;
             for (text, on, least) in [
                 (ink, ground, 7.0),
                 (ink, field, 7.0),
                 (WHITE, BAND, 7.0),
                 (danger, ground, 7.0),
+                (warn, ground, 7.0),
                 (WHITE, DENY, 4.5),
                 (quiet, ground, 4.5),
                 (quiet, field, 4.5),

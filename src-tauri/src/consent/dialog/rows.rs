@@ -3,6 +3,7 @@
 //! - Text is set as text with attributes beside it. Nothing is ever parsed as markup.
 
 use super::palette::{self, Colour, Palette};
+use crate::consent::reading::Extent;
 use crate::consent::view::{Fact, LineView, Span, Tone};
 use gtk::glib;
 use gtk::prelude::*;
@@ -14,6 +15,8 @@ pub(super) const WIDE: i32 = 64;
 pub(super) const HEADLINE: i32 = 42;
 const FACT: i32 = 56;
 const PATH: i32 = 52;
+/// Width of what stands beside a path.
+const NOTE: i32 = 14;
 const CAPTION: i32 = 6;
 /// The least that a label has.
 const LEAST: i32 = 12;
@@ -141,8 +144,6 @@ pub(super) fn facts(facts: &[Fact]) -> gtk::Box {
         let lines = gtk::Box::new(Orientation::Vertical, 2);
         for line in &fact.lines {
             let label = spans(line, FACT);
-            label.set_lines(4);
-            label.set_ellipsize(pango::EllipsizeMode::End);
             label.set_selectable(true);
             label.set_can_focus(false);
             lines.pack_start(&label, false, false, 0);
@@ -166,7 +167,15 @@ pub(super) fn captioned(name: &str, content: &impl IsA<gtk::Widget>) -> gtk::Box
 }
 
 /// A block of plain text behind an expander, as high as its text or as `height`.
-pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> gtk::Expander {
+#[derive(Clone)]
+pub(super) struct Block {
+    pub(super) expander: gtk::Expander,
+    scroller: gtk::ScrolledWindow,
+    view: gtk::TextView,
+}
+
+/// A block that is folded. Its text is laid out only when someone wants to see it.
+pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> Block {
     let view = gtk::TextView::new();
     view.set_editable(false);
     view.set_cursor_visible(false);
@@ -180,6 +189,7 @@ pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> gtk::Ex
     describe(&view, title, "");
     let scroller = gtk::ScrolledWindow::builder()
         .hscrollbar_policy(gtk::PolicyType::Never)
+        .overlay_scrolling(false)
         .propagate_natural_height(true)
         .max_content_height(height)
         .build();
@@ -187,10 +197,9 @@ pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> gtk::Ex
     scroller.style_context().add_class("ic-block");
     let expander = gtk::Expander::new(Some(title));
     expander.add(&scroller);
-    // Long texts are laid out only when someone wants to see them.
-    let text = text.to_owned();
+    let (text, shown) = (text.to_owned(), view.clone());
     expander.connect_expanded_notify(move |expander| {
-        if let Some(buffer) = view.buffer()
+        if let Some(buffer) = shown.buffer()
             && expander.is_expanded()
             && buffer.char_count() == 0
         {
@@ -200,21 +209,56 @@ pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> gtk::Ex
             }
         }
     });
-    expander
+    Block { expander, scroller, view }
+}
+
+impl Block {
+    /// The part of a page that scrolls.
+    pub(super) fn adjustment(&self) -> gtk::Adjustment {
+        self.scroller.vadjustment()
+    }
+
+    /// The extent of its text, and the height above the room; nothing while it is folded or not laid out.
+    ///
+    /// The toolkit lays long texts out bit by bit, and tells a height that grows meanwhile. A height that has no room for a line
+    /// each is not all of it yet.
+    pub(super) fn extent(&self) -> Option<(Extent, f64)> {
+        let buffer = self.view.buffer()?;
+        if !self.expander.is_expanded() || buffer.char_count() == 0 || !self.view.is_mapped() {
+            return None;
+        }
+        let metrics = self.view.pango_context().metrics(None, None);
+        let line = (metrics.ascent() + metrics.descent()) / pango::SCALE;
+        let least = 0.75 * f64::from(line.max(1)) * f64::from(buffer.line_count());
+        let at = self.adjustment();
+        Some((Extent { height: at.upper().max(least), room: at.page_size() }, at.value()))
+    }
 }
 
 fn line(line: &LineView) -> gtk::Box {
-    let label = spans(&line.words, PATH);
-    label.set_line_wrap_mode(pango::WrapMode::WordChar);
-    label.set_selectable(true);
-    label.set_can_focus(false);
-    label.style_context().add_class("ic-path");
     let row = gtk::Box::new(Orientation::Vertical, 1);
-    row.pack_start(&label, false, false, 0);
-    if let Some(asked_for) = &line.asked_for {
-        let asked_for = wrapped(asked_for, PATH);
-        asked_for.style_context().add_class("ic-path-note");
-        row.pack_start(&asked_for, false, false, 0);
+    if !line.words.is_empty() {
+        let label = spans(&line.words, if line.note.is_some() { PATH - NOTE } else { PATH });
+        label.set_selectable(true);
+        label.set_can_focus(false);
+        label.style_context().add_class("ic-path");
+        let words = gtk::Box::new(Orientation::Horizontal, 12);
+        words.pack_start(&label, true, true, 0);
+        // The sizes of several lines stand below each other.
+        if let Some(note) = &line.note {
+            let note = wrapped(note, NOTE);
+            note.set_xalign(1.0);
+            note.set_justify(gtk::Justification::Right);
+            note.set_valign(Align::Start);
+            note.style_context().add_class("ic-quiet");
+            words.pack_start(&note, false, false, 0);
+        }
+        row.pack_start(&words, false, false, 0);
+    }
+    for note in &line.notes {
+        let note = spans(std::slice::from_ref(note), PATH);
+        note.style_context().add_class("ic-path-note");
+        row.pack_start(&note, false, false, 0);
     }
     row
 }
@@ -236,6 +280,7 @@ fn tone(tone: Tone, palette: Palette) -> Vec<pango::Attribute> {
         Tone::Plain => vec![],
         Tone::Strong => vec![bold()],
         Tone::Quiet => vec![colour(palette.quiet)],
+        Tone::Warn => vec![bold(), colour(palette.warn)],
         Tone::Danger => vec![bold(), colour(palette.danger)],
     }
 }

@@ -3,8 +3,8 @@
 //! - INVARIANT: no row ever moves: one whose call is over stays where it is, without its tick, and nothing is added.
 
 use super::denials::Changed;
-use super::rows;
-use crate::consent::view::{CallView, plain};
+use super::rows::{self, Block};
+use crate::consent::view::{CallView, TextBlock, plain};
 use gtk::prelude::*;
 use gtk::{Align, Orientation};
 use std::rc::Rc;
@@ -15,6 +15,8 @@ const BLOCK_HEIGHT: i32 = 120;
 pub(super) struct Ticks {
     list: gtk::Box,
     calls: Vec<Tick>,
+    /// The texts of the calls.
+    pub(super) blocks: Vec<Block>,
     changed: Changed,
 }
 
@@ -29,8 +31,9 @@ impl Ticks {
         let list = gtk::Box::new(Orientation::Vertical, 10);
         rows::describe(&list, "The calls", "");
         let changed = Changed::default();
+        let mut blocks = Vec::new();
         let calls = calls.iter().map(|call| {
-            let (row, tick) = row(call);
+            let (row, tick) = row(call, &mut blocks);
             list.pack_start(&row, false, false, 0);
             let told = Rc::clone(&changed);
             tick.tick.connect_toggled(move |_| {
@@ -41,7 +44,7 @@ impl Ticks {
             tick
         });
         let calls = calls.collect();
-        Self { list, calls, changed }
+        Self { list, calls, blocks, changed }
     }
 
     pub(super) fn widget(&self) -> &gtk::Box {
@@ -72,7 +75,7 @@ impl Ticks {
     }
 }
 
-fn row(call: &CallView) -> (gtk::Box, Tick) {
+fn row(call: &CallView, blocks: &mut Vec<Block>) -> (gtk::Box, Tick) {
     let words = gtk::Box::new(Orientation::Vertical, 2);
     let name = call.lines.first().map(|line| plain(&line.words)).unwrap_or_default();
     words.pack_start(&rows::lines(&call.lines, "What it would do"), false, false, 0);
@@ -82,10 +85,11 @@ fn row(call: &CallView) -> (gtk::Box, Tick) {
     if !call.with.is_empty() {
         words.pack_start(&rows::lines(&call.with, "What it says with it"), false, false, 0);
     }
-    if let Some(preview) = &call.preview {
-        let block = rows::block(preview.title, &preview.text, preview.diff, BLOCK_HEIGHT);
-        block.set_expanded(true);
-        words.pack_start(&block, false, false, 0);
+    for TextBlock { title, text, diff } in call.preview.iter().chain(&call.rest) {
+        let block = rows::block(title, text, *diff, BLOCK_HEIGHT);
+        block.expander.set_expanded(true);
+        words.pack_start(&block.expander, false, false, 0);
+        blocks.push(block);
     }
     let tick = gtk::CheckButton::new();
     tick.set_active(true);

@@ -179,8 +179,8 @@ fn closing_and_silence_are_no_yes() {
 fn the_page_is_the_view_and_what_it_tells_is_read_or_refused() {
     let scene = Scene::new();
     let drawn = serde_json::to_value(scene.page.drawn()).unwrap();
-    assert_eq!(drawn["headline"][2], serde_json::json!({ "text": "write", "tone": "strong" }));
-    assert_eq!(drawn["lines"][0]["askedFor"], serde_json::Value::Null);
+    assert_eq!(drawn["headline"][2], serde_json::json!({ "text": "write ", "tone": "strong" }));
+    assert_eq!((&drawn["lines"], &drawn["rest"]), (&serde_json::json!([]), &serde_json::Value::Null));
     assert_eq!(drawn["times"], serde_json::json!([["once", "this session"]]));
     let read = |text: &str| serde_json::from_str::<Did>(text).ok();
     assert_eq!(read(r#"{"did":"down","key":true}"#), Some(Did::Down { key: true }));

@@ -1,11 +1,7 @@
 //! Everything known about a question, one fact a line, as plain text.
 
-use super::BLOCK_CHARS;
 use crate::consent::text;
 use ironcurtain_daemon::consent::{Piece, Question};
-
-/// Longest single value; what is longer says so.
-const VALUE_CHARS: usize = 60_000;
 
 pub(super) fn details(question: &Question) -> String {
     let mut lines = Vec::new();
@@ -27,7 +23,7 @@ pub(super) fn details(question: &Question) -> String {
         lines.push(format!("tool: {}", value(tool)));
     }
     for (name, argument) in &question.arguments {
-        lines.push(format!("  {}: {}", value(name), text::block(argument, VALUE_CHARS)));
+        lines.push(format!("  {}: {}", value(name), text::block(argument)));
     }
     lines.push(format!("server: {}", value(&question.server)));
     lines.push(format!("  command: {}", value(&question.server_command)));
@@ -37,10 +33,10 @@ pub(super) fn details(question: &Question) -> String {
         let exe = process.exe.as_deref().unwrap_or("file could not be read");
         lines.push(format!("  {} {} ({})", process.pid, value(&process.name), value(exe)));
     }
-    lines.push(format!("rule: {}", value(&question.rule)));
+    lines.push(format!("why: {} (rule {})", value(&question.reason), value(&question.rule)));
     lines.push(format!("session: {}", value(&question.session)));
     lines.push(format!("question: {}", value(&question.id)));
-    text::block(&lines.join("\n"), BLOCK_CHARS)
+    text::block(&lines.join("\n"))
 }
 
 fn sandbox(question: &Question) -> &'static str {
@@ -54,5 +50,5 @@ fn sandbox(question: &Question) -> &'static str {
 }
 
 fn value(raw: &str) -> String {
-    text::clip(&text::line(raw), VALUE_CHARS)
+    text::line(raw)
 }

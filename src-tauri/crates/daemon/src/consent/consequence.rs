@@ -1,22 +1,25 @@
 //! The effects of a call, one line for each thing, the worst first. Pure.
 //!
-//! - Every value with a role is in a line, or beside the lines under the name of its argument: nothing is left out.
-//! - Of a tool that nobody has annotated no more is said than that it is called: its name tells nothing.
+//! - Every value with a role is in a line, or beside the lines under the name of its argument: nothing is left out or cut.
+//! - A tool that nothing tells of is called with its first argument: its name alone says nothing.
 //! - The verb of a line is that of the worst role of its value ([`ironcurtain_policy::Role::verb`]); the tool's name says
-//!   which of several it is, and never a milder one than its role stands for.
+//!   which of several it is, and never a milder one than its role stands for. What is run is known by its role alone.
 
+mod called;
+
+use super::preview::Amount;
 use super::words::note;
 use super::{Consequence, Piece, visible};
 use crate::resolve::{FoundPath, FoundPaths};
-use ironcurtain_paths::PathKind;
+pub(super) use called::text_of;
+use ironcurtain_paths::{CanonicalPath, Link, PathKind};
 use ironcurtain_policy::{
     ApprovalSubject, PendingApproval, ResolvedCall, ResolvedValue, Resource, Role, RoleSet, Verb,
 };
+use ironcurtain_sandbox::autostart;
 use serde_json::Value;
 use std::cmp::Reverse;
 
-/// The longest foreign text within a line, in characters. A path is never cut.
-const LONGEST: usize = 2000;
 /// The longest text of a commit within a line.
 const LONGEST_TITLE: usize = 120;
 
@@ -25,8 +28,10 @@ pub(super) struct CallEffects<'a> {
     pub(super) call: &'a ResolvedCall,
     pub(super) found: &'a FoundPaths,
     pub(super) asked: &'a [PendingApproval],
-    /// The amount that would be written, or changed: in words.
-    pub(super) amount: Option<String>,
+    /// The amount that would be written, or changed.
+    pub(super) amount: Option<Amount>,
+    /// The user's home, in which files run later.
+    pub(super) home: &'a CanonicalPath,
 }
 
 /// The lines, and the arguments that are told by them.
@@ -39,10 +44,12 @@ pub(super) struct ConsequenceLines<'a> {
 pub(super) fn consequences<'a>(effects: &CallEffects<'a>) -> ConsequenceLines<'a> {
     let mut drawn = ConsequenceLines { lines: Vec::new(), arguments: Vec::new() };
     if effects.call.is_unannotated() {
-        let note = Some("nobody has said what this tool does".to_owned());
-        drawn.lines.push(Consequence { note, ..line(Verb::Call, vec![foreign(effects.call.tool())]) });
+        let note = Some("IronCurtain does not know what this tool does".to_owned());
+        let called = effects.called(&mut drawn);
+        drawn.lines.push(Consequence { note, ..Consequence::new(Verb::Call, called) });
         return drawn;
     }
+    effects.commands(&mut drawn);
     effects.paths(&mut drawn);
     effects.remotes(&mut drawn);
     effects.addresses(&mut drawn);
@@ -50,8 +57,11 @@ pub(super) fn consequences<'a>(effects: &CallEffects<'a>) -> ConsequenceLines<'a
     effects.github(&mut drawn);
     // What it does where it gives no value, only the tool knows.
     let absent = |asked: &PendingApproval| asked.subject == ApprovalSubject::Absent;
-    if drawn.lines.is_empty() || effects.asked.iter().any(absent) {
-        drawn.lines.push(line(Verb::Use, vec![foreign(effects.call.tool())]));
+    if drawn.lines.is_empty() {
+        let called = effects.called(&mut drawn);
+        drawn.lines.push(Consequence::new(Verb::Use, called));
+    } else if effects.asked.iter().any(absent) {
+        drawn.lines.push(Consequence::new(Verb::Use, vec![foreign(effects.call.tool())]));
     }
     drawn.lines.sort_by_key(|line| (Reverse(line.verb), line.allowed));
     drawn
@@ -114,10 +124,14 @@ impl<'a> CallEffects<'a> {
     }
 
     fn path(&self, given: &ResolvedValue, drawn: &mut ConsequenceLines<'a>) -> Consequence {
-        let Resource::Path(path) = &given.value else { return line(Verb::Use, Vec::new()) };
+        let Resource::Path(path) = &given.value else { return Consequence::new(Verb::Use, Vec::new()) };
         let target = self.target(given);
-        let verb = self.verb_of_path(given.roles, target);
+        let mut verb = self.verb_of_path(given.roles, target);
         let mut object = vec![Piece::Path(visible::whole_path(path.as_str()))];
+        if let Some(when) = self.runs_later(given.roles, path) {
+            verb = Verb::Plant;
+            object.splice(0..0, [Piece::Ours("a program that runs "), Piece::Ours(when), Piece::Ours(": ")]);
+        }
         let message = self.of(Role::CommitMessage);
         if let ([message], Verb::Commit) = (message.as_slice(), verb)
             && let Resource::Text(text) = &message.value
@@ -131,11 +145,45 @@ impl<'a> CallEffects<'a> {
         }
         let found = self.found(given);
         // Links lead there; a relative path and `~` are only other spellings.
-        let asked_for = found
-            .filter(|found| !found.links.is_empty())
-            .map(|found| visible::whole_path(&visible::head(&found.written, LONGEST)));
-        let note = target.map(|target| note(verb, target, self.amount.as_deref()));
-        Consequence { verb, object, note, asked_for, allowed: self.is_allowed(given) }
+        let asked_for =
+            found.filter(|found| !found.links.is_empty()).map(|found| visible::whole_path(&found.written));
+        let leaves = |link: &&Link| link.at.parent().is_some_and(|folder| !folder.contains(path));
+        let out_of =
+            found.and_then(|found| found.links.iter().find(leaves)).and_then(|link| link.at.parent());
+        // A repository is a folder, and nothing else of it is changed.
+        let is_known = matches!((verb, target), (Verb::Record | Verb::Commit, Some(PathKind::Folder)));
+        let target = target.filter(|_| !is_known);
+        let note = target.map(|target| note(verb, target, self.amount.as_ref()));
+        let out_of = out_of.map(|folder| visible::whole_path(folder.as_str()));
+        Consequence { verb, object, note, asked_for, out_of, allowed: self.is_allowed(given) }
+    }
+
+    /// The words on when a file that is written runs, if one of the user's programs runs it by its name.
+    fn runs_later(&self, roles: RoleSet, path: &CanonicalPath) -> Option<&'static str> {
+        let is_written = roles.contains(Role::WritePath);
+        is_written
+            .then(|| autostart::runs_later(path.as_str(), Some(self.home.as_str())))?
+            .map(|runs| runs.when)
+    }
+
+    /// The command or program that is run, in full: a program and its arguments are one.
+    fn commands(&self, drawn: &mut ConsequenceLines<'a>) {
+        let mut words = Vec::new();
+        for given in self.of(Role::Command) {
+            let argument = self.call.argument(given);
+            words.push(match &given.value {
+                Resource::Text(text) => text.to_string(),
+                // No text, and no list of texts.
+                Resource::Shapeless | Resource::Path(_) | Resource::Url(_) => {
+                    self.call.transport_arguments().get(&**argument).map(Value::to_string).unwrap_or_default()
+                }
+            });
+            drawn.arguments.push(argument);
+        }
+        if !words.is_empty() {
+            let command = Piece::Foreign(visible::lines(&words.join(" ")));
+            drawn.lines.push(Consequence::new(Verb::Run, vec![command]));
+        }
     }
 
     /// The verb of the worst role, made exact by what stands there and by what the tool says that it does.
@@ -191,7 +239,7 @@ impl<'a> CallEffects<'a> {
             drawn.lines.push(Consequence {
                 asked_for,
                 allowed: self.is_allowed(given),
-                ..line(verb, object)
+                ..Consequence::new(verb, object)
             });
         }
     }
@@ -207,13 +255,15 @@ impl<'a> CallEffects<'a> {
                 None => vec![foreign(url.text())],
             };
             let verb = sends.unwrap_or(Verb::Fetch);
-            drawn.lines.push(Consequence { allowed: self.is_allowed(given), ..line(verb, object) });
+            drawn
+                .lines
+                .push(Consequence { allowed: self.is_allowed(given), ..Consequence::new(verb, object) });
         }
         for given in self.of(Role::ProxyDomain) {
             let Resource::Text(host) = &given.value else { continue };
             drawn.arguments.push(self.call.argument(given));
             let allowed = self.is_allowed(given);
-            drawn.lines.push(Consequence { allowed, ..line(Verb::Reach, vec![foreign(host)]) });
+            drawn.lines.push(Consequence { allowed, ..Consequence::new(Verb::Reach, vec![foreign(host)]) });
         }
     }
 
@@ -232,7 +282,7 @@ impl<'a> CallEffects<'a> {
                 object.extend([Piece::Ours(" as "), foreign(text)]);
             }
             // What is written to people is nobody's to allow by itself: the call is asked about, or it is not.
-            drawn.lines.push(line(verb, object));
+            drawn.lines.push(Consequence::new(verb, object));
         }
     }
 
@@ -265,12 +315,8 @@ impl<'a> CallEffects<'a> {
         };
         drawn.arguments.extend(given.iter().map(|given| self.call.argument(given).as_ref()));
         let allowed = given.iter().all(|given| self.is_allowed(given));
-        drawn.lines.push(Consequence { allowed, ..line(verb, object) });
+        drawn.lines.push(Consequence { allowed, ..Consequence::new(verb, object) });
     }
-}
-
-fn line(verb: Verb, object: Vec<Piece>) -> Consequence {
-    Consequence { verb, object, note: None, asked_for: None, allowed: false }
 }
 
 fn foreign(text: &str) -> Piece {
@@ -278,7 +324,7 @@ fn foreign(text: &str) -> Piece {
 }
 
 fn foreign_line(text: &str) -> String {
-    visible::line(&visible::head(text, LONGEST))
+    visible::line(text)
 }
 
 #[cfg(test)]

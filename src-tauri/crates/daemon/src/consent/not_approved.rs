@@ -39,7 +39,7 @@ pub enum NotApproved {
         seconds: u64,
     },
     /// The client asks too much.
-    #[error("the user was asked {most} times within a minute, so nobody was asked; try again in {seconds} s")]
+    #[error("the user was asked {most} times within a minute: too many questions; try again in {seconds} s")]
     TooMany {
         /// The number of questions that a client may put within a minute.
         most: usize,

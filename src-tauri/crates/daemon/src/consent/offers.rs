@@ -19,7 +19,7 @@ use ironcurtain_policy::{Access, AccessSet};
 use project::{open_folder_offer, project_offers};
 
 /// The words on the choice to allow a call as a whole.
-pub(super) const THIS_CALL: &str = "this call";
+pub(super) const THIS_CALL: &str = "this exact call";
 
 /// The longest foreign text within a sentence, in characters. The line of the question has all of it.
 const LONGEST_IN_SENTENCE: usize = 200;
@@ -52,7 +52,10 @@ pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: Gran
         let access = folders.iter().fold(AccessSet::default(), |all, (_, a)| union(all, *a));
         offers.push(Offer {
             reach: Reach::Folders,
-            label: format!("everything in {}", joined(&names)),
+            label: match names.as_slice() {
+                [] | [_] => format!("everything in {}", joined(&names)),
+                all => format!("everything in these {} folders", all.len()),
+            },
             sentence: format!("{client} may {} everything in {} and below", verbs(access), joined(&names)),
             lifetimes: standing.collect(),
         });
@@ -142,8 +145,19 @@ fn paths_label(requested: &[RequestedAccess]) -> String {
             Some(PathKind::Missing) => "this one path".to_owned(),
             Some(PathKind::File { .. } | PathKind::Special) | None => "this file".to_owned(),
         },
-        n => format!("these {n} paths"),
+        n => these(n, requested),
     }
+}
+
+/// "these 3 files": several paths, by what stands at all of them.
+fn these(count: usize, requested: &[RequestedAccess]) -> String {
+    let all = |is: fn(&PathKind) -> bool| requested.iter().all(|w| is(&w.target));
+    let things = match () {
+        () if all(|target| matches!(target, PathKind::File { .. })) => "files",
+        () if all(|target| matches!(target, PathKind::Folder)) => "folders",
+        () => "paths",
+    };
+    format!("these {count} {things}")
 }
 
 fn paths_sentence(client: &str, requested: &[RequestedAccess], home: &CanonicalPath) -> String {
@@ -152,7 +166,7 @@ fn paths_sentence(client: &str, requested: &[RequestedAccess], home: &CanonicalP
     let what = match paths.as_slice() {
         [] => return format!("{client} may make this call"),
         [(path, _)] => tilde(path, home),
-        all => format!("these {} paths", all.len()),
+        all => these(all.len(), requested),
     };
     format!("{client} may {} {what}", verbs(access))
 }
@@ -163,7 +177,7 @@ pub(super) fn call_sentence(client: &str, lines: &[Consequence], home: &Canonica
     let piece = |piece: &Piece| match piece {
         Piece::Ours(words) => (*words).to_owned(),
         Piece::Path(path) => below_home(path, home),
-        Piece::Foreign(text) => visible::quoted(&visible::head(text, LONGEST_IN_SENTENCE)),
+        Piece::Foreign(text) => visible::quoted(&visible::line(&visible::ends(text, LONGEST_IN_SENTENCE))),
     };
     let object: String = worst.object.iter().map(piece).collect();
     let others = match others.len() {
@@ -180,9 +194,8 @@ pub(super) fn opened_beside(requested: &[RequestedAccess], home: &CanonicalPath)
     let mut folders: Vec<String> = beside.map(|need| tilde(&need.path, home)).collect();
     folders.sort();
     folders.dedup();
-    let sentence = |folder: String| {
-        format!("Opens {folder}: meanwhile its server can read and change everything in there.")
-    };
+    let sentence =
+        |folder: String| format!("To do this, the server briefly gets access to everything in {folder}.");
     folders.into_iter().map(sentence).collect()
 }
 

@@ -1,21 +1,26 @@
 //! Previews of what would be written or changed, by the argument names that file tools have in common.
 //!
 //! - The lines that change, where they could be compared with the file that is there; else what the call says.
-//! - What is left out of a long text is told by its length.
+//! - Nothing is left out.
 
 use super::comparison::Compared;
-use super::{Preview, visible, words};
+use super::{Preview, binary, visible, words};
 use serde_json::{Map, Value};
-
-/// The longest preview, in characters and in lines.
-const LONGEST_PREVIEW: usize = 30_000;
-const PREVIEW_LINES: usize = 500;
 
 /// A preview, with the argument that it shows, and how much would be written or changed, in words.
 pub(super) struct Previewed {
     pub(super) shown: Preview,
     pub(super) argument: &'static str,
-    pub(super) amount: String,
+    pub(super) amount: Amount,
+}
+
+/// How much would be written or changed, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Amount {
+    /// The size of new content: "101 bytes".
+    Size(String),
+    /// The lines that change: "300 of 301 lines are removed".
+    Lines(String),
 }
 
 /// New content, or the change an edit makes, by the argument names file tools have in common.
@@ -23,14 +28,17 @@ pub(super) fn preview(arguments: &Map<String, Value>, compared: Option<&Compared
     let mut said = said(arguments)?;
     match compared {
         Some(Compared::Lines { added: 0, removed: 0, .. }) => {
-            "nothing would change".clone_into(&mut said.amount)
+            said.amount = Amount::Lines("nothing would change".to_owned());
         }
-        Some(Compared::Lines { text, added, removed, doubt }) => {
-            let doubt = doubt.map(|doubt| format!(" {doubt}")).unwrap_or_default();
-            said.amount = format!("+{added} -{removed} lines{doubt}");
-            said.shown = Preview::Diff(first_lines(&[("", text)]));
+        Some(Compared::Lines { text, added, removed, before, doubt }) => {
+            let doubt = doubt.map(|doubt| format!(", {doubt}")).unwrap_or_default();
+            said.amount = Amount::Lines(changed_lines(*added, *removed, *before) + &doubt);
+            said.shown = Preview::Diff(signed(&[("", text)]));
         }
-        Some(Compared::Not(why)) => said.amount.push_str(&format!(", not compared: {why}")),
+        Some(Compared::Not(why)) => {
+            let (Amount::Size(words) | Amount::Lines(words)) = &mut said.amount;
+            words.push_str(&format!(", not compared: {why}"));
+        }
         None => {}
     }
     Some(said)
@@ -39,9 +47,9 @@ pub(super) fn preview(arguments: &Map<String, Value>, compared: Option<&Compared
 /// The preview that the call gives by itself.
 fn said(arguments: &Map<String, Value>) -> Option<Previewed> {
     if let Some(content) = arguments.get("content").and_then(Value::as_str) {
-        let shown = Preview::Content(first_lines(&[("", content)]));
-        let amount = words::size(u64::try_from(content.len()).unwrap_or(u64::MAX));
-        return Some(Previewed { shown, argument: "content", amount });
+        let shown = binary::described(content).unwrap_or_else(|| signed(&[("", content)]));
+        let amount = Amount::Size(words::size(u64::try_from(content.len()).unwrap_or(u64::MAX)));
+        return Some(Previewed { shown: Preview::Content(shown), argument: "content", amount });
     }
     let edits = arguments.get("edits")?.as_array()?;
     let mut texts = Vec::new();
@@ -53,24 +61,36 @@ fn said(arguments: &Map<String, Value>) -> Option<Previewed> {
     let lines = |of: &str| -> usize {
         texts.iter().filter(|(sign, _)| *sign == of).map(|(_, text)| text.lines().count()).sum()
     };
-    let amount = format!("+{} -{} lines", lines("+"), lines("-"));
-    Some(Previewed { shown: Preview::Diff(first_lines(&texts)), argument: "edits", amount })
+    let amount = Amount::Lines(format!("replaces {} with {}", lines_of(lines("-")), lines_of(lines("+"))));
+    Some(Previewed { shown: Preview::Diff(signed(&texts)), argument: "edits", amount })
 }
 
-/// The beginning of several texts, one after the other, each line with the sign of its text before it.
-fn first_lines(texts: &[(&str, &str)]) -> String {
-    let lines =
-        || texts.iter().flat_map(|(sign, text)| text.split_inclusive('\n').map(move |line| (sign, line)));
-    let shown = lines().take(PREVIEW_LINES).map(|(sign, line)| {
-        let line = line.strip_suffix('\n').unwrap_or(line);
-        format!("{sign}{}", visible::lines(&visible::head(line, LONGEST_PREVIEW)))
-    });
-    let mut shown = visible::head(&shown.collect::<Vec<_>>().join("\n"), LONGEST_PREVIEW);
-    let more = lines().count().saturating_sub(PREVIEW_LINES);
-    if more > 0 {
-        shown.push_str(&format!("\n… ({more} lines more)"));
+/// "2 of 40 lines are removed, 3 are added".
+fn changed_lines(added: usize, removed: usize, before: usize) -> String {
+    let are = |n: usize| if n == 1 { "is" } else { "are" };
+    match (removed, added) {
+        (0, added) => format!("{} {} added", lines_of(added), are(added)),
+        (removed, 0) => format!("{removed} of {} {} removed", lines_of(before), are(removed)),
+        (removed, added) => {
+            let (gone, new) = (are(removed), are(added));
+            format!("{removed} of {} {gone} removed, {added} {new} added", lines_of(before))
+        }
     }
-    shown
+}
+
+fn lines_of(count: usize) -> String {
+    if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
+}
+
+/// Several texts, one after the other, each line with the sign of its text before it.
+fn signed(texts: &[(&str, &str)]) -> String {
+    let lines =
+        texts.iter().flat_map(|(sign, text)| text.split_inclusive('\n').map(move |line| (sign, line)));
+    let shown = lines.map(|(sign, line)| {
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        format!("{sign}{}", visible::lines(line))
+    });
+    shown.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -79,13 +99,12 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_edit_is_shown_as_a_diff_and_a_write_by_its_head() {
+    fn an_edit_is_shown_as_a_diff_and_a_write_in_full() {
         let of = |v: Value| preview(v.as_object().unwrap(), None).map(|preview| preview.shown);
         let edits = json!({ "path": "/a", "edits": [{ "oldText": "a\nb", "newText": "c\u{202e}" }] });
         assert_eq!(of(edits), Some(Preview::Diff("-a\n-b\n+c\\u{202e}".into())));
-        let long = json!({ "content": "x\n".repeat(502) });
-        let expected = format!("{}\n… (2 lines more)", ["x"; 500].join("\n"));
-        assert_eq!(of(long), Some(Preview::Content(expected)));
+        let long = format!("{}\n{}", "y".repeat(100_000), ["x"; 20_000].join("\n"));
+        assert_eq!(of(json!({ "content": long })), Some(Preview::Content(long)));
         assert_eq!(of(json!({ "path": "/a" })), None);
         assert_eq!(of(json!({ "edits": [{ "oldText": 3 }] })), None);
     }
@@ -101,16 +120,20 @@ mod tests {
             text: "-a\n+b\u{202e}\n".into(),
             added,
             removed,
+            before: 301,
             doubt,
         };
         let shown = Preview::Diff("-a\n+b\\u{202e}".into());
-        assert_eq!(of(lines(1, 1, None)), (shown.clone(), "+1 -1 lines".into()));
-        assert_eq!(of(lines(1, 1, Some("there"))), (shown, "+1 -1 lines there".into()));
+        let amount = |words: &str| Amount::Lines(words.into());
+        let both = amount("1 of 301 lines is removed, 1 is added");
+        assert_eq!(of(lines(1, 1, None)), (shown.clone(), both));
+        assert_eq!(of(lines(0, 300, None)), (shown.clone(), amount("300 of 301 lines are removed")));
+        assert_eq!(of(lines(1, 0, Some("there"))), (shown, amount("1 line is added, there")));
         let content = Preview::Content("b\\u{202e}".into());
-        assert_eq!(of(lines(0, 0, None)), (content.clone(), "nothing would change".into()));
+        assert_eq!(of(lines(0, 0, None)), (content.clone(), amount("nothing would change")));
         assert_eq!(
             of(Compared::Not("it is not text")),
-            (content, "5 bytes, not compared: it is not text".into())
+            (content, Amount::Size("5 bytes, not compared: it is not text".into()))
         );
     }
 
@@ -120,15 +143,5 @@ mod tests {
         let arguments = json!({ "content": content, "token": "ghp_0123456789abcdefghij" });
         let arguments = arguments.as_object().unwrap();
         assert_eq!(preview(arguments, None).unwrap().shown, Preview::Content(content.into()));
-    }
-
-    #[test]
-    fn long_lines_do_not_hide_how_many_lines_follow() {
-        let content = format!("{}\n{}", "y".repeat(40_000), "x\n".repeat(540));
-        let content = json!({ "content": content });
-        let Preview::Content(text) = preview(content.as_object().unwrap(), None).unwrap().shown else {
-            panic!("no content");
-        };
-        assert!(text.contains(" characters more)") && text.ends_with("… (41 lines more)"), "{text}");
     }
 }

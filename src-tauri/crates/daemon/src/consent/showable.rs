@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The number of questions of one session that wait at a time. Nobody answers more of them before the last is over.
 const MOST_OF_A_SESSION: usize = 100;
 
-/// The longest question, in bytes of its text.
-const LONGEST: usize = 512 * 1024;
+/// The most text of a call that is shown, in bytes: 256 KiB.
+const LONGEST: usize = 256 * 1024;
 
-/// The longest arguments of a tool that nobody has annotated, in bytes. All of them stand before the answers.
-const LONGEST_WHOLE: usize = 8 * 1024;
+/// The most memory that a question takes, in bytes: the text of the call in several places, and all else that it tells.
+const LARGEST: usize = 8 * LONGEST;
 
 /// The descriptors that a dialog takes (fonts, pictures, the display). With fewer it may be shown without its text.
 const SPARE: usize = 32;
@@ -23,23 +23,16 @@ const SPARE: usize = 32;
 /// Why a question cannot be shown, for the agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotShowable {
-    /// Nobody reads that much.
-    #[error("the question about this call has {length} bytes, which nobody can read; ask for less at a time")]
-    TooLong {
-        /// Its length in bytes.
+    /// It sends more than anybody reads.
+    #[error("this call sends {} kB of text, too long to show; at most {} kB can be shown: send less at a time", length / 1024, LONGEST / 1024)]
+    SendsTooMuch {
+        /// The length of the text, in bytes.
         length: usize,
     },
-    /// Nobody knows which part of it matters, so none may be left out.
-    #[error(
-        "nobody has said what the tool `{tool}` does, and its arguments have {length} bytes, more than the {LONGEST_WHOLE} \
-        that a question about such a tool shows; ask the user to annotate it: `ironcurtain servers annotate {server}`"
-    )]
-    TooLongToSayWhole {
-        /// The tool.
-        tool: String,
-        /// Its server.
-        server: String,
-        /// Their length in bytes.
+    /// Something beside what is sent is too long.
+    #[error("the question about this call has {length} bytes, too long to show; ask for less at a time")]
+    TooLong {
+        /// The length of its text, in bytes.
         length: usize,
     },
     /// Its session has too many that wait.
@@ -72,14 +65,13 @@ impl WaitingQuestions {
     /// [`NotShowable`]: nothing is taken.
     pub(super) fn enter(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
         has_descriptors()?;
-        let length = serde_json::to_vec(question).map_or(usize::MAX, |text| text.len());
+        let length = sent(question);
         if length > LONGEST {
-            return Err(NotShowable::TooLong { length });
+            return Err(NotShowable::SendsTooMuch { length });
         }
-        let length = question.with.iter().map(|(name, value)| name.len() + value.len()).sum();
-        if question.says_it_whole() && length > LONGEST_WHOLE {
-            let (tool, server) = (question.tool.clone().unwrap_or_default(), question.server.clone());
-            return Err(NotShowable::TooLongToSayWhole { tool, server, length });
+        let length = serde_json::to_vec(question).map_or(usize::MAX, |text| text.len());
+        if length > LARGEST {
+            return Err(NotShowable::TooLong { length });
         }
         let mut waiting = self.lock();
         let of_session = waiting.entry(question.session.clone()).or_default();
@@ -107,6 +99,11 @@ impl Drop for WaitingQuestion {
     }
 }
 
+/// The length of all that is sent, as it is shown.
+fn sent(question: &Question) -> usize {
+    question.arguments.iter().map(|(name, value)| name.len() + value.len()).sum()
+}
+
 fn has_descriptors() -> Result<(), NotShowable> {
     let taken: io::Result<Vec<File>> = (0..SPARE).map(|_| File::open("/")).collect();
     let none_left = |e: &io::Error| {
@@ -122,7 +119,6 @@ fn has_descriptors() -> Result<(), NotShowable> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::question;
-    use super::super::{Consequence, Verb};
     use super::*;
 
     #[test]
@@ -148,29 +144,22 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_which_nobody_knows_what_they_mean_are_shown_whole_or_not_asked_about() {
-        let of = |verb, length| Question {
-            consequences: vec![Consequence { verb, ..question("q").consequences[0].clone() }],
-            with: vec![("a".into(), "x".repeat(length))],
-            ..question("q")
-        };
+    fn more_text_than_anybody_reads_is_refused_and_less_is_asked_about() {
+        let of = |length| Question { arguments: vec![("a".into(), "x".repeat(length))], ..question("q") };
         let waiting = WaitingQuestions::default();
-        let refused = waiting.enter(&of(Verb::Call, LONGEST_WHOLE)).unwrap_err().to_string();
-        assert!(refused.contains("its arguments have 8193 bytes, more than the 8192"), "{refused}");
-        waiting.enter(&of(Verb::Call, LONGEST_WHOLE - 1)).unwrap();
-        waiting.enter(&of(Verb::Use, LONGEST_WHOLE)).unwrap();
+        let refused = waiting.enter(&of(300 * 1024)).unwrap_err().to_string();
+        let expected = "this call sends 300 kB of text, too long to show; at most 256 kB can be shown: send less at a time";
+        assert_eq!(refused, expected);
+        assert!(waiting.enter(&of(LONGEST)).is_err(), "with its name");
+        waiting.enter(&of(LONGEST - 1)).unwrap();
+        waiting.enter(&of(200 * 1024)).unwrap();
     }
 
     #[test]
-    fn a_question_that_nobody_can_read_is_not_asked() {
+    fn what_is_not_sent_has_a_bound_as_well() {
         let of = |length| Question { server_command: "x".repeat(length), ..question("q") };
-        assert!(
-            WaitingQuestions::default()
-                .enter(&of(LONGEST))
-                .unwrap_err()
-                .to_string()
-                .contains("which nobody can read")
-        );
-        WaitingQuestions::default().enter(&of(LONGEST / 2)).unwrap();
+        let refused = WaitingQuestions::default().enter(&of(LARGEST)).unwrap_err().to_string();
+        assert!(refused.contains("too long to show"), "{refused}");
+        WaitingQuestions::default().enter(&of(LONGEST)).unwrap();
     }
 }

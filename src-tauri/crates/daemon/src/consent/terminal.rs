@@ -1,7 +1,7 @@
 //! Asking on a terminal, and not asking at all: for machines without a display.
 //!
 //! - Only the number of an answer allows, typed after the question stood there, unchanged, for half a second. Everything
-//!   else denies.
+//!   else denies. Where not all of it fits on the screen, a number counts once the details were read to their end.
 //! - What is not ours stands behind a mark, on lines that the terminal never breaks: see [`rows`].
 
 mod batch;
@@ -136,14 +136,16 @@ fn asked_at(
     question: &Question,
     (slot, choices): (&Slot, &[(usize, &Offer, Lifetime)]),
 ) -> Result<Answer, Instead> {
+    let mut was_read = false;
     loop {
         let batch = Batch::around(question, inbox);
         if size.columns < rows::NARROWEST {
             tty.draw(&rows::too_narrow(size.columns))?;
         } else {
-            let mut lines = rows::question(question, choices, size.columns);
-            lines.extend(batch.iter().flat_map(|batch| batch.hint(size.columns)));
-            tty.draw(&lines)?;
+            let mut screen = rows::question(question, choices, size.columns, was_read);
+            was_read |= screen.is_whole;
+            screen.lines.extend(batch.iter().flat_map(|batch| batch.hint(size.columns)));
+            tty.draw(&screen.lines)?;
         }
         tty.hush(inbox, size)?;
         tty.write(PROMPT)?;
@@ -154,7 +156,7 @@ fn asked_at(
         match (line.trim(), batch) {
             ("d", _) => {
                 slot.working();
-                leaf_through(&rows::details(question, size.columns), size, tty, inbox, slot)?;
+                was_read |= leaf_through(&rows::details(question, size.columns), size, tty, inbox, slot)?;
             }
             ("b", Some(batch)) => {
                 slot.working();
@@ -162,13 +164,17 @@ fn asked_at(
                     return Ok(answer);
                 }
             }
-            (said, _) => return Ok(understood(said, choices)),
+            (said, _) => match understood(said, choices) {
+                // Asked again: nobody agrees to what was not shown.
+                Answer::Allow { .. } if !was_read => slot.working(),
+                answer => return Ok(answer),
+            },
         }
         tty.clear()?;
     }
 }
 
-/// Shows lines a screen at a time; `true` if the last of them was shown.
+/// Shows lines a screen at a time, or all the rest at once; `true` if the last of them was shown.
 fn leaf_through(
     lines: &[String],
     size: Size,
@@ -177,17 +183,29 @@ fn leaf_through(
     slot: &Slot,
 ) -> Result<bool, Instead> {
     let of_a_screen = size.rows.saturating_sub(3).max(1);
-    let mut screens = lines.chunks(of_a_screen).peekable();
-    while let Some(screen) = screens.next() {
+    let mut rest = lines;
+    loop {
+        let (screen, below) = rest.split_at(rest.len().min(of_a_screen));
         tty.clear()?;
         tty.draw(screen)?;
-        tty.write(if screens.peek().is_some() { " Enter: more. q: back. " } else { " Enter: back. " })?;
-        if tty.line(inbox, size)?.trim() == "q" {
-            return Ok(false);
+        if below.is_empty() {
+            break;
+        }
+        tty.write(" Enter: more. e: all the rest. q: back. ")?;
+        match tty.line(inbox, size)?.trim() {
+            "q" => return Ok(false),
+            "e" => {
+                tty.draw(below)?;
+                break;
+            }
+            _ => rest = below,
         }
         slot.working();
     }
-    Ok(true)
+    tty.write(" Enter: back. ")?;
+    let is_left = tty.line(inbox, size)?.trim() == "q";
+    slot.working();
+    Ok(!is_left)
 }
 
 /// Takes the question from the screen and says why.

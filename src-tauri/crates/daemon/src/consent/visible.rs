@@ -70,6 +70,19 @@ pub fn head(text: &str, most: usize) -> String {
     }
 }
 
+/// At most `most` characters of `text`: its beginning and its end, with a mark that says how many are between.
+#[must_use]
+pub fn ends(text: &str, most: usize) -> String {
+    let all = text.chars().count();
+    if all <= most {
+        return text.to_owned();
+    }
+    let (start, end) = (most - most / 3, most / 3);
+    let head: String = text.chars().take(start).collect();
+    let tail: String = text.chars().skip(all - end).collect();
+    format!("{head} … ({} characters more) … {tail}", all - start - end)
+}
+
 fn shown(text: &str, hides: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -197,5 +210,7 @@ mod tests {
     fn long_text_says_how_long_it_is() {
         assert_eq!(head("äöü", 3), "äöü");
         assert_eq!(head("äöüß", 2), "äö … (2 characters more)");
+        assert_eq!(ends("äöüß", 4), "äöüß");
+        assert_eq!(ends("abcdefgh", 3), "ab … (5 characters more) … h");
     }
 }

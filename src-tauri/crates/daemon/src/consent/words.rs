@@ -1,27 +1,31 @@
 //! Words for what stands at a path, and for how much would be written.
 
 use super::Verb;
+use super::preview::Amount;
 use ironcurtain_paths::PathKind;
 
 /// The note beside a line: what is at its target now, or would be.
-pub(super) fn note(verb: Verb, target: PathKind, amount: Option<&str>) -> String {
-    let with = |said: String| match amount {
-        Some(amount) => format!("{said}, {amount}"),
-        None => said,
-    };
-    let makes = matches!(verb, Verb::Create | Verb::Write | Verb::Change | Verb::Overwrite);
-    match target {
-        PathKind::Missing if makes && amount.is_some() => with("new file".to_owned()),
-        PathKind::Missing if makes => "new".to_owned(),
-        PathKind::Missing => "nothing is there".to_owned(),
-        PathKind::File { bytes } if verb == Verb::Overwrite => with(format!("{} are there now", size(bytes))),
-        PathKind::File { bytes } if verb == Verb::Change => with(size(bytes)),
-        PathKind::File { bytes } => size(bytes),
-        PathKind::Folder if matches!(verb, Verb::Delete | Verb::Move) => {
+pub(super) fn note(verb: Verb, target: PathKind, amount: Option<&Amount>) -> String {
+    let makes = matches!(verb, Verb::Create | Verb::Write | Verb::Change | Verb::Overwrite | Verb::Plant);
+    match (target, amount) {
+        (PathKind::Missing, Some(Amount::Size(words) | Amount::Lines(words))) if makes => {
+            format!("new file, {words}")
+        }
+        (PathKind::Missing, _) if makes => "new".to_owned(),
+        (PathKind::Missing, _) => "nothing is there".to_owned(),
+        (PathKind::File { .. }, Some(Amount::Lines(words))) if makes => words.clone(),
+        (PathKind::File { bytes }, Some(Amount::Size(words))) if makes => {
+            format!("replaces {} with {words}", size(bytes))
+        }
+        (PathKind::File { bytes }, _) if matches!(verb, Verb::Overwrite | Verb::Plant) => {
+            format!("replaces {}", size(bytes))
+        }
+        (PathKind::File { bytes }, _) => size(bytes),
+        (PathKind::Folder, _) if matches!(verb, Verb::Delete | Verb::Move) => {
             "folder, with everything in it".to_owned()
         }
-        PathKind::Folder => "folder".to_owned(),
-        PathKind::Special => "device, socket or pipe".to_owned(),
+        (PathKind::Folder, _) => "folder".to_owned(),
+        (PathKind::Special, _) => "device, socket or pipe".to_owned(),
     }
 }
 
@@ -50,16 +54,22 @@ mod tests {
     fn what_is_there_is_said_for_every_verb() {
         let of = |target, verb| note(verb, target, None);
         assert_eq!(of(PathKind::File { bytes: 12_000 }, Verb::Read), "12 kB");
-        assert_eq!(of(PathKind::File { bytes: 12_000 }, Verb::Overwrite), "12 kB are there now");
+        assert_eq!(of(PathKind::File { bytes: 12_000 }, Verb::Overwrite), "replaces 12 kB");
         assert_eq!(of(PathKind::Folder, Verb::Delete), "folder, with everything in it");
         assert_eq!(of(PathKind::Missing, Verb::Read), "nothing is there");
         assert_eq!(of(PathKind::Missing, Verb::Delete), "nothing is there");
         assert_eq!(of(PathKind::Missing, Verb::Create), "new");
-        assert_eq!(note(Verb::Write, PathKind::Missing, Some("3 bytes")), "new file, 3 bytes");
         assert_eq!(
-            note(Verb::Change, PathKind::File { bytes: 9 }, Some("+3 -1 lines")),
-            "9 bytes, +3 -1 lines"
+            note(Verb::Write, PathKind::Missing, Some(&Amount::Size("3 bytes".into()))),
+            "new file, 3 bytes"
         );
+        let there = PathKind::File { bytes: 9 };
+        assert_eq!(
+            note(Verb::Overwrite, there, Some(&Amount::Size("3 bytes".into()))),
+            "replaces 9 bytes with 3 bytes"
+        );
+        let lines = Amount::Lines("1 of 3 lines is removed".into());
+        assert_eq!(note(Verb::Change, there, Some(&lines)), "1 of 3 lines is removed");
     }
 
     #[test]

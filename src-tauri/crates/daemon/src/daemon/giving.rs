@@ -1,8 +1,8 @@
 //! Grants by the person's own hand, in the window of the trusted process itself: given beforehand, changed, given again.
 //!
 //! - Reached only by whoever holds the [`Daemon`]: over the socket nothing is given.
-//! - INVARIANT: nothing is given here that no question would offer: nothing protected, nothing around the home, and nothing
-//!   that removes for always.
+//! - INVARIANT: nothing is given here that no question would offer: nothing protected, nothing around the home, no writing
+//!   of a file that runs later, and nothing that removes for always.
 //! - INVARIANT: a grant is on record before it is given. What is changed is given anew first, and then the old one is taken back.
 
 mod beyond_files;
@@ -11,6 +11,7 @@ mod give_error;
 pub use give_error::GiveError;
 
 use super::Daemon;
+use crate::autostart::runs_later;
 use crate::clock::{now_ms, random_name};
 use crate::consent::{Lifetime, visible};
 use crate::control::{self, Asker};
@@ -241,6 +242,9 @@ impl Daemon {
         };
         if !snapshot.limits().may_be_granted(&found.path) {
             return Err(GiveError::Limits(visible::path(found.path.as_str())));
+        }
+        if access.write && runs_later(&found.path, &snapshot.home) {
+            return Err(GiveError::RunsLater(visible::path(found.path.as_str())));
         }
         Ok(Files { path: found.path, kind, access })
     }

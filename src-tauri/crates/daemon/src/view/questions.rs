@@ -58,10 +58,10 @@ fn line(consequence: &Consequence) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Ours(words) => (*words).to_owned(),
         Piece::Path(path) => visible::path(path),
-        Piece::Foreign(text) => visible::quoted(text),
+        Piece::Foreign(text) => visible::quoted(&visible::line(text)),
     };
     let object: String = consequence.object.iter().map(piece).collect();
-    visible::head(&format!("{} {object}", consequence.verb.word()), LONGEST_LINE)
+    visible::ends(&format!("{}{object}", consequence.verb.lead()), LONGEST_LINE)
 }
 
 fn denied(denial: &SessionDenial) -> DenialView {

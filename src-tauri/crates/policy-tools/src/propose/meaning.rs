@@ -166,9 +166,15 @@ fn opaque(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if !is_in(OPAQUE, head) || samples_name_a_path(argument) {
         return None;
     }
-    if ["command", "cmd", "shell", "code", "snippet", "statement"].contains(&head) && setting.intent.runs {
-        let reason = "run by the server: nothing that it names is judged, only the sandbox holds it";
-        return Some(Found::none(Confidence::Low, reason));
+    let is_command = ["command", "cmd", "shell"].contains(&head);
+    let is_program = ["code", "snippet", "statement", "expression"].contains(&head) && setting.intent.runs;
+    let beside =
+        |words: &Vec<String>| words.last().is_some_and(|word| ["command", "cmd"].contains(&word.as_str()));
+    let is_its_argument =
+        ["arg", "argument", "parameter"].contains(&head) && setting.arguments.iter().any(beside);
+    if is_command || is_program || is_its_argument {
+        let reason = "run by the server: only the sandbox limits what it does";
+        return Some(Found::is(Role::Command, Confidence::Low, reason));
     }
     if ["pattern", "wildcard"].contains(&head) && argument.is_said(&["glob", "wildcard"]) {
         let beside = setting

@@ -212,15 +212,12 @@ fn denial(first: &Rule, rest: &[&Rule]) -> Denial {
 
 /// The reason to ask about a tool that nobody has annotated.
 pub(super) fn unannotated() -> RuleReason {
-    RuleReason::new(UNANNOTATED, "nobody has said what this tool does, so nothing of the call is judged")
+    RuleReason::new(UNANNOTATED, "IronCurtain does not know what this tool does")
 }
 
 fn starts_programs(value: &JudgedValue<'_>, known: &KnownPath) -> RuleReason {
-    let reason = format!(
-        "`{}` starts programs outside IronCurtain's care when this folder is opened with {}",
-        value.subject(),
-        known.what
-    );
+    let reason =
+        format!("`{}` runs outside the sandbox when you open this folder in {}", value.subject(), known.what);
     RuleReason::new(STARTS_PROGRAMS, reason)
 }
 

@@ -104,7 +104,7 @@ fn what_a_client_starts_in_a_project_is_asked_about_whatever_rules_and_grants_al
     let Verdict::Escalate(escalation) = verdict else { panic!("{verdict:?}") };
     assert_eq!(
         &*escalation.by.reason,
-        "`/w/app/.cursor/mcp.json` starts programs outside IronCurtain's care when this folder is opened with Cursor"
+        "`/w/app/.cursor/mcp.json` runs outside the sandbox when you open this folder in Cursor"
     );
     scene.grants = vec![grant("g", "/w", GrantKind::Tree, &[Access::Read, Access::Write])];
     assert_eq!(write(&scene, "/w/app/.mcp.json"), asks);

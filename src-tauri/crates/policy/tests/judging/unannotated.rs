@@ -45,7 +45,7 @@ fn it_is_asked_about_as_a_whole_and_a_yes_is_for_this_call() {
     let mut scene = Scene::new(&[ask()]);
     let call = call(&scene, "zap", &json!({ "path": "/a" }));
     let Verdict::Escalate(escalation) = scene.judge_call(&call) else { panic!("not asked") };
-    let reason = "nobody has said what this tool does, so nothing of the call is judged";
+    let reason = "IronCurtain does not know what this tool does";
     assert_eq!(&*escalation.by.reason, reason);
     let [asked] = &*escalation.values else { panic!("{:?}", escalation.values) };
     assert_eq!(asked.subject, ApprovalSubject::Call);

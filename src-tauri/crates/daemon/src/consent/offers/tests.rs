@@ -170,6 +170,24 @@ fn a_read_of_a_file_offers_the_file_and_its_folder() {
 }
 
 #[test]
+fn several_folders_are_counted_on_the_choice_and_named_by_what_it_means() {
+    let file = |name: &str| requested(Access::Read, name, PathKind::File { bytes: 3 });
+    let got = offered(&[file("/home/u/docs/a"), file("/home/u/notes/b")], false);
+    let words: Vec<(&str, &str)> = got.iter().map(|offer| (&*offer.label, &*offer.sentence)).collect();
+    let expected = [
+        ("these 2 files", "claude may read these 2 files"),
+        ("everything in these 2 folders", "claude may read everything in ~/docs and ~/notes and below"),
+    ];
+    assert_eq!(words, expected);
+    let folder = |name: &str| requested(Access::Read, name, PathKind::Folder);
+    assert_eq!(
+        offered(&[folder("/home/u/docs"), folder("/home/u/notes")], false)[0].label,
+        "these 2 folders"
+    );
+    assert_eq!(offered(&[folder("/home/u/docs"), file("/home/u/notes/b")], false)[0].label, "these 2 paths");
+}
+
+#[test]
 fn home_root_and_what_holds_a_protected_path_are_never_offered() {
     for text in ["/home/u/a.txt", "/home/a.txt", "/a.txt", "/home/u/work/a.txt"] {
         let got = offered(&[requested(Access::Read, text, PathKind::File { bytes: 3 })], false);
@@ -238,7 +256,7 @@ fn what_the_kernel_must_show_beyond_the_path_is_a_sentence_for_each_folder() {
         need: Some(Need::new(path("/home/u/a"), true)),
         ..requested(Access::Write, "/home/u/a", PathKind::File { bytes: 1 })
     };
-    let sentence = "Opens ~/docs: meanwhile its server can read and change everything in there.";
+    let sentence = "To do this, the server briefly gets access to everything in ~/docs.";
     let all = [new("/home/u/docs/new.md"), alone, new("/home/u/docs/other.md")];
     assert_eq!(opened_beside(&all, &path("/home/u")), [sentence]);
 }

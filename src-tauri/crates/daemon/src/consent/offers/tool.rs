@@ -1,8 +1,8 @@
 //! The offer of a tool for longer than a call. Pure.
 
-use super::STANDING;
+use super::{STANDING, joined};
 use crate::consent::{Lifetime, Offer, Reach, visible};
-use ironcurtain_policy::{ToolUse, Verb, words};
+use ironcurtain_policy::{Role, ToolUse, Verb, words};
 
 /// Words in the name of a tool that runs what it is given.
 const RUNS: [&str; 13] = [
@@ -13,25 +13,49 @@ const RUNS: [&str; 13] = [
 /// The longest value within a label, in characters. The line of the question has more of it.
 const LONGEST: usize = 200;
 
-/// The offer to let `client` go on using a tool of `server` with the values that it is bound to.
-pub(in crate::consent) fn tool_offer(client: &str, server: &str, tool: &ToolUse) -> Offer {
-    let show = |text: &str| visible::quoted(&visible::line(&visible::head(text, LONGEST)));
+/// The offer to let `client` go on using a tool of `server` with the values that it is bound to. `runs` says that the tool runs
+/// what it is given.
+pub(in crate::consent) fn tool_offer(client: &str, server: &str, tool: &ToolUse, runs: bool) -> Offer {
     let name = visible::line(tool.tool());
-    let bounds = tool.bounds(show);
-    let (label, rest) = match bounds.is_empty() {
-        true => (format!("{name} of {server}"), ", whatever the call says"),
-        false if tool.is_exact() => (format!("{name} of {server}, {bounds}"), ""),
-        false => (format!("{name} of {server}, {bounds}"), ", whatever else the call says"),
+    let (label, what) = match (bound_text(tool), values(tool)) {
+        _ if tool.is_exact() => {
+            let exactly = format!("this exact call of {name}, any number of times");
+            (exactly.clone(), format!("repeat {exactly}"))
+        }
+        (Some(text), _) => (text.clone(), format!("send {text}, with {name}")),
+        (None, Some(values)) => (
+            format!("any use of {name} {values}"),
+            format!("use {name} {values}, whatever else the call says"),
+        ),
+        (None, None) if runs => {
+            (format!("any use of {name} (any command)"), format!("run any command with {name}"))
+        }
+        (None, None) => (format!("any use of {name}"), format!("use {name}, whatever the call says")),
     };
-    let verb = if tool.is_exact() { Verb::Call } else { Verb::Use }.word();
-    let spaced = if bounds.is_empty() { String::new() } else { format!(" {bounds}") };
-    let standing = STANDING.into_iter();
+    let may_be = |lifetime: &Lifetime| may_last(tool, *lifetime) && !(runs && *lifetime == Lifetime::Always);
     Offer {
         reach: Reach::Tool,
         label,
-        sentence: format!("{client} may {verb} {name} of the server {server}{spaced}{rest}"),
-        lifetimes: standing.filter(|lifetime| may_last(tool, *lifetime)).collect(),
+        sentence: format!("{client} may {what}, through the server {server}"),
+        lifetimes: STANDING.into_iter().filter(may_be).collect(),
     }
+}
+
+/// The values that a use is bound to, in words.
+fn values(tool: &ToolUse) -> Option<String> {
+    let show = |text: &str| visible::quoted(&visible::line(&visible::ends(text, LONGEST)));
+    Some(tool.bounds(show)).filter(|bounds| !bounds.is_empty())
+}
+
+/// "this exact text to x, any number of times", where nothing is bound but a text and who it goes to.
+fn bound_text(tool: &ToolUse) -> Option<String> {
+    let of = |role| tool.values().iter().filter(move |bound| bound.role == role);
+    let only = of(Role::EmailAddress).count() + of(Role::EmailBody).count() == tool.values().len();
+    of(Role::EmailBody).next().filter(|_| only)?;
+    let show = |text: &str| visible::quoted(&visible::line(&visible::ends(text, LONGEST)));
+    let people: Vec<String> = of(Role::EmailAddress).map(|bound| show(&bound.value)).collect();
+    let to = if people.is_empty() { String::new() } else { format!(" to {}", joined(&people)) };
+    Some(format!("this exact text{to}, any number of times"))
 }
 
 /// Returns `true` if a use of a tool may be allowed for so long. Of one that nobody has annotated, nobody knows what the
@@ -64,28 +88,53 @@ mod tests {
     fn it_says_what_it_is_bound_to_and_that_the_rest_is_free() {
         let values =
             vec![bound("repo", Role::GithubRepo, "ironcurtain"), bound("owner", Role::GithubOwner, "provos")];
-        let got = tool_offer("Claude Code", "github", &ToolUse::new("create_issue".to_owned(), values));
+        let offer = |tool: &ToolUse, runs| {
+            let offer = tool_offer("c", "s", tool, runs);
+            (offer.label, offer.sentence)
+        };
+        let issue = ToolUse::new("create_issue".to_owned(), values);
+        let got = tool_offer("Claude Code", "github", &issue, false);
         let expected = Offer {
             reach: Reach::Tool,
-            label: "create_issue of github, in provos/ironcurtain".into(),
-            sentence: "Claude Code may use create_issue of the server github in provos/ironcurtain, \
-                whatever else the call says"
+            label: "any use of create_issue in provos/ironcurtain".into(),
+            sentence: "Claude Code may use create_issue in provos/ironcurtain, whatever else the call says, through the \
+                server github"
                 .into(),
             lifetimes: STANDING.to_vec(),
         };
         assert_eq!(got, expected);
-        let mail = vec![bound("to", Role::EmailAddress, "a b\u{202e}")];
-        let sentence = tool_offer("c", "s", &ToolUse::new("send".to_owned(), mail)).sentence;
+        let to = || bound("to", Role::EmailAddress, "a b\u{202e}");
+        let text = bound("body", Role::EmailBody, "Hello");
         assert_eq!(
-            sentence,
-            "c may use send of the server s with to \u{201c}a b\\u{202e}\u{201d}, whatever else the call says"
+            offer(&ToolUse::new("send".to_owned(), vec![to(), text]), false),
+            (
+                "this exact text to \u{201c}a b\\u{202e}\u{201d}, any number of times".into(),
+                "c may send this exact text to \u{201c}a b\\u{202e}\u{201d}, any number of times, with send, through the server s"
+                    .into()
+            )
+        );
+        assert_eq!(
+            offer(&ToolUse::new("send".to_owned(), vec![to()]), false).0,
+            "any use of send with to \u{201c}a b\\u{202e}\u{201d}"
+        );
+        let any = |runs| offer(&ToolUse::new("do".to_owned(), Vec::new()), runs);
+        assert_eq!(
+            any(false),
+            ("any use of do".into(), "c may use do, whatever the call says, through the server s".into())
+        );
+        assert_eq!(
+            any(true),
+            (
+                "any use of do (any command)".into(),
+                "c may run any command with do, through the server s".into()
+            )
         );
     }
 
     #[test]
     fn what_takes_away_moves_or_runs_is_never_for_always() {
         let always = |name: &str| {
-            let offer = tool_offer("c", "s", &ToolUse::new(name.to_owned(), Vec::new()));
+            let offer = tool_offer("c", "s", &ToolUse::new(name.to_owned(), Vec::new()), false);
             assert!(offer.lifetimes.starts_with(&[Lifetime::Session, Lifetime::QuarterHour]), "{name}");
             offer.lifetimes.contains(&Lifetime::Always)
         };
@@ -97,5 +146,7 @@ mod tests {
         for name in ["create_issue", "now", "add_observations", "describe_runtime"] {
             assert!(always(name), "{name}");
         }
+        let runs = tool_offer("c", "s", &ToolUse::new("now".to_owned(), Vec::new()), true);
+        assert!(!runs.lifetimes.contains(&Lifetime::Always), "by the role of its argument");
     }
 }

@@ -1,7 +1,7 @@
 //! A server's request for the client's model, as a question. Pure.
 
 use crate::consent::principal::{Principal, shown_client};
-use crate::consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb, visible};
+use crate::consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb, binary, visible};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
@@ -45,13 +45,10 @@ impl SamplingQuestion<'_> {
             sandboxed: self.principal.sandboxed,
             remote: self.principal.remote,
             tool: None,
-            consequences: vec![Consequence {
-                verb: Verb::AskModel,
-                object: vec![Piece::Ours("the server "), Piece::Foreign(server.clone())],
-                note: None,
-                asked_for: None,
-                allowed: false,
-            }],
+            consequences: vec![Consequence::new(
+                Verb::AskModel,
+                vec![Piece::Ours("the server "), Piece::Foreign(server.clone())],
+            )],
             with: Vec::new(),
             also: vec!["The server wrote the text, and gets what the model answers.".to_owned()],
             denial: "sampling/createMessage".to_owned(),
@@ -86,13 +83,14 @@ fn said(params: &Map<String, Value>) -> Vec<(String, String)> {
     all
 }
 
-/// The text of a block; of a picture or a sound what it is and how long.
+/// The text of a block; of a picture or a sound its claimed type, size and hash.
 fn block_text(block: &Value) -> String {
     let text = |field: &str| block.get(field).and_then(Value::as_str);
     match (text("type"), text("text"), text("data")) {
         (Some("text"), Some(text), _) => text.to_owned(),
         (Some(kind), _, Some(data)) => {
-            format!("({kind}, {}, {} characters)", text("mimeType").unwrap_or("of no type"), data.len())
+            let claimed = format!("{kind}, {}", text("mimeType").unwrap_or("of no type"));
+            binary::described_as(&claimed, data).unwrap_or_else(|| block.to_string())
         }
         _ => block.to_string(),
     }
@@ -112,7 +110,7 @@ mod tests {
         let params = json!({
             "systemPrompt": "be\u{202e} good", "maxTokens": 10, "messages": [
                 { "role": "user", "content": { "type": "text", "text": long } },
-                { "role": "assistant", "content": [{ "type": "image", "mimeType": "image/png", "data": "AAAA" }] },
+                { "role": "assistant", "content": [{ "type": "image", "mimeType": "image/png", "data": "iVBORw==" }] },
             ],
         });
         let principal = Principal {
@@ -137,7 +135,10 @@ mod tests {
         let expected = [
             ("system", "be\\u{202e} good"),
             ("user", long.as_str()),
-            ("assistant", "(image, image/png, 4 characters)"),
+            (
+                "assistant",
+                "(image, image/png, 4 bytes, SHA-256 0f4636c78f65d3639ece5a064b5ae753e3408614a14fb18ab4d7540d2c248543)",
+            ),
             ("maxTokens", "10"),
         ];
         assert_eq!(shown, expected);

@@ -100,11 +100,8 @@ impl WorkspaceQuestion<'_> {
             tool: None,
             denial: format!("the proposal of {path}"),
             consequences: vec![Consequence {
-                verb: Verb::WorkIn,
-                object: vec![Piece::Path(self.path.as_str().to_owned())],
                 note: is_only_said.then(|| "by the agent's own word".to_owned()),
-                asked_for: None,
-                allowed: false,
+                ..Consequence::new(Verb::WorkIn, vec![Piece::Path(self.path.as_str().to_owned())])
             }],
             with: Vec::new(),
             also: is_only_said

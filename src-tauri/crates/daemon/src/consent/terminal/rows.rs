@@ -2,6 +2,7 @@
 //!
 //! - INVARIANT: a line that has the mark after its label is the only kind with foreign text in it; every other line is
 //!   made of our own words and numbers. No line is wider than the terminal, so that it never goes on in the next.
+//! - What is sent is drawn in full, or the screen says that it is not: then its answers do not count.
 //! - Each label begins with a letter of ours: a terminal that turns lines by their first letter turns none of these.
 
 use super::quote::{columns, ends, head, line, pieces};
@@ -13,12 +14,13 @@ pub(super) const NARROWEST: usize = 36;
 /// The widest label.
 const LABEL: usize = 10;
 
-/// The part of it that is on the first screen; the rest is shown on request.
+/// The part of a question that is on the first screen; the rest is among the details.
 const MOST_LINES: usize = 12;
 const MOST_DEEDS: usize = 20;
 /// The number of lines one thing that would be done has at most.
 const LINES_OF_A_DEED: usize = 4;
 const MOST_ARGUMENTS: usize = 12;
+const LINES_OF_AN_ARGUMENT: usize = 4;
 
 /// One row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,22 +46,33 @@ enum Text {
     Lines(String, usize),
 }
 
-/// The first screen of a question, all that is needed to answer it.
+/// A screen of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Screen {
+    pub(super) lines: Vec<String>,
+    /// All that is sent is on it.
+    pub(super) is_whole: bool,
+}
+
+/// The first screen of a question. `was_read` says that the user has seen the details to their end.
 pub(super) fn question(
     question: &Question,
     choices: &[(usize, &Offer, Lifetime)],
     width: usize,
-) -> Vec<String> {
+    was_read: bool,
+) -> Screen {
     // First what is long, so that nothing stands between what is asked about and the answer.
     let mut rows = preview(question, MOST_LINES);
     rows.extend(who(question));
     rows.extend(how(question));
     rows.extend(deeds(question, MOST_DEEDS));
-    let (part, most): (fn(String) -> Text, _) =
-        if question.says_it_whole() { (Text::All, usize::MAX) } else { (Text::Head, MOST_ARGUMENTS) };
-    let with = |(name, value): &(String, String)| foreign("with", &format!("{name} = {value}"), part);
-    rows.extend(question.with.iter().take(most).map(with));
-    rows.extend(left_out(question.with.len(), most, "arguments"));
+    rows.extend(
+        question.with.iter().take(MOST_ARGUMENTS).map(|argument| with(argument, LINES_OF_AN_ARGUMENT)),
+    );
+    rows.extend(left_out(question.with.len(), MOST_ARGUMENTS, "arguments"));
+    let is_whole = question.with.len() <= MOST_ARGUMENTS
+        && question.consequences.len() <= MOST_DEEDS
+        && sent(question).iter().all(|row| !is_cut(row, width));
     rows.extend(question.also.iter().map(|also| foreign("means also", also, Text::All)));
     let mut last = None;
     for (n, (at, offer, lifetime)) in choices.iter().enumerate() {
@@ -78,10 +91,37 @@ pub(super) fn question(
             .to_owned(),
     ));
     rows.extend(worst(question));
-    rows.push(Row::Ours(
-        "Type the number of an answer, or d for all of it; anything else denies.".to_owned(),
-    ));
-    drawn(rows, width)
+    let words = if is_whole || was_read {
+        "Type the number of an answer, or d for all of it; anything else denies."
+    } else {
+        "NOT ALL OF IT IS SHOWN: type d and read to the end, then a number counts. Anything else denies."
+    };
+    rows.push(Row::Ours(words.to_owned()));
+    Screen { lines: drawn(rows, width), is_whole }
+}
+
+/// The rows of the first screen that show what is sent.
+fn sent(question: &Question) -> Vec<Row> {
+    let mut rows = preview(question, MOST_LINES);
+    rows.extend(deeds(question, MOST_DEEDS));
+    rows.extend(question.with.iter().map(|argument| with(argument, LINES_OF_AN_ARGUMENT)));
+    rows
+}
+
+/// Returns whether a row shows less than all of its text.
+fn is_cut(row: &Row, width: usize) -> bool {
+    let room = room(width);
+    match row {
+        Row::Ours(_) | Row::Foreign(_, Text::All(_)) => false,
+        Row::Foreign(_, Text::Head(text) | Text::Ends(text)) => columns(text) > room,
+        Row::Foreign(_, Text::Several(text)) => columns(text) > room * LINES_OF_A_DEED,
+        Row::Foreign(_, Text::Lines(text, most)) => pieces(text, room).len() > *most,
+    }
+}
+
+/// An argument, in at most so many lines.
+fn with((name, value): &(String, String), most: usize) -> Row {
+    Row::Foreign("with".to_owned(), Text::Lines(format!("{} = {value}", line(name)), most))
 }
 
 /// All that is known, nothing cut.
@@ -112,9 +152,7 @@ pub(super) fn batch(questions: &[Question], width: usize) -> Vec<String> {
         rows.push(Row::Ours(format!("Call {} of {}:", n + 1, questions.len())));
         rows.extend(how(question));
         rows.extend(deeds(question, usize::MAX));
-        let with =
-            |(name, value): &(String, String)| foreign("with", &format!("{name} = {value}"), Text::All);
-        rows.extend(question.with.iter().map(with));
+        rows.extend(question.with.iter().map(|argument| with(argument, usize::MAX)));
         rows.extend(preview(question, usize::MAX));
         rows.extend(question.also.iter().map(|also| foreign("means also", also, Text::All)));
         rows.extend(question.offers.first().map(|offer| foreign("a yes once", &offer.sentence, Text::All)));
@@ -167,8 +205,9 @@ fn deed(deed: &Consequence) -> Vec<Row> {
         }
     };
     rows.push(foreign(label, &object(&deed.object), Text::Several));
-    rows.extend(deed.note.iter().map(|note| foreign("there", note, Text::Head)));
-    rows.extend(deed.asked_for.iter().map(|asked| foreign("asked as", asked, Text::Ends)));
+    rows.extend(deed.note.iter().map(|note| foreign("there", note, Text::Several)));
+    rows.extend(deed.asked_for.iter().map(|asked| foreign("asked as", asked, Text::Several)));
+    rows.extend(deed.out_of.iter().map(|folder| foreign("LINK OUT", &format!("of {folder}"), Text::Several)));
     if deed.allowed {
         rows.push(Row::Ours("  (this it may do without your word)".to_owned()));
     }
@@ -239,8 +278,13 @@ fn foreign(label: &str, text: &str, how: impl Fn(String) -> Text) -> Row {
     Row::Foreign(label.to_owned(), how(line(text)))
 }
 
+/// The columns for a text beside its label.
+fn room(width: usize) -> usize {
+    width.saturating_sub(LABEL + 4)
+}
+
 fn drawn(rows: Vec<Row>, width: usize) -> Vec<String> {
-    let room = width.saturating_sub(LABEL + 4);
+    let room = room(width);
     let mut lines = Vec::new();
     for row in rows {
         let (label, texts, left_out) = match row {

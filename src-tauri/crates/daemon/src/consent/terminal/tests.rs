@@ -45,11 +45,9 @@ fn of_file(id: &str, path: &str, asked_for: &str) -> Question {
 
 fn read(path: &str, asked_for: &str) -> Consequence {
     Consequence {
-        verb: Verb::Read,
-        object: vec![Piece::Path(path.into())],
         note: Some("3 bytes".into()),
         asked_for: Some(asked_for.into()),
-        allowed: false,
+        ..Consequence::new(Verb::Read, vec![Piece::Path(path.into())])
     }
 }
 
@@ -93,6 +91,42 @@ fn only_the_number_of_an_answer_allows() {
         person.types(line);
         assert_eq!(said(answer), expected, "{line:?}");
     }
+}
+
+#[test]
+fn a_number_counts_once_all_that_is_sent_was_shown_to_its_end() {
+    let person = Person::at(80);
+    let hidden = format!("{} DROP TABLE customers", "x".repeat(10_000));
+    let asked = || Question {
+        with: vec![("query".into(), hidden.clone())],
+        arguments: vec![("query".into(), hidden.clone())],
+        ..question("q")
+    };
+    let answer = person.is_asked(asked());
+    assert!(!person.sees(PROMPT).contains("DROP TABLE"));
+    // Neither by itself, nor after details that were left before their end.
+    person.types("1\n");
+    person.sees(PROMPT);
+    person.types("d\n");
+    person.sees("q: back. ");
+    person.types("q\n");
+    person.sees("NOT ALL OF IT IS SHOWN");
+    person.sees(PROMPT);
+    person.types("1\n");
+    person.sees(PROMPT);
+    person.types("d\n");
+    person.sees("q: back. ");
+    person.types("e\n");
+    assert!(person.sees(" Enter: back. ").contains("DROP TABLE customers"));
+    person.types("\n");
+    assert!(!person.sees(PROMPT).contains("NOT ALL OF IT"));
+    person.types("1\n");
+    assert_eq!(said(answer), ONCE);
+    // What is not shown can be denied at once.
+    let answer = person.is_asked(asked());
+    person.sees(PROMPT);
+    person.types("\n");
+    assert_eq!(said(answer), NO);
 }
 
 #[test]

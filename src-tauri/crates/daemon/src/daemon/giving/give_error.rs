@@ -39,6 +39,11 @@ pub enum GiveError {
         "`{0}` is never granted: it is or holds your home, keys, or IronCurtain's own files; pick a folder within it"
     )]
     Limits(String),
+    /// One of the user's programs runs it, so that writing it is allowed once and no longer.
+    #[error(
+        "your own programs run `{0}`, so writing it is allowed only once, when an agent asks; leave writing out"
+    )]
+    RunsLater(String),
     /// The host is not taken.
     #[error("{0}")]
     Host(#[from] HostRuleError),

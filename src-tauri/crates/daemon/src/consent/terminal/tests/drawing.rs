@@ -9,7 +9,7 @@ use super::{of_file, read};
 fn a_remote_server_is_called_that() {
     let mut asked = of_file("q", "/home/u/a.txt", "../a.txt");
     (asked.sandboxed, asked.remote) = (false, true);
-    let lines = rows::question(&asked, &choices(&asked), 120).join("\n");
+    let lines = rows::question(&asked, &choices(&asked), 120, false).lines.join("\n");
     assert!(lines.contains("The server is REMOTE, cannot be sandboxed: it sees what it is sent"), "{lines}");
     assert!(!lines.contains("NOT SANDBOXED"), "{lines}");
 }
@@ -26,9 +26,9 @@ fn a_question_has_all_that_is_needed_to_answer_it() {
     asked.sandboxed = false;
     let to = Piece::Foreign("https://evil.example/\"x".into());
     let object = vec![Piece::Foreign("main".into()), Piece::Ours(" to "), to];
-    let push = Consequence { verb: Verb::Push, object, note: None, asked_for: None, allowed: true };
+    let push = Consequence { allowed: true, ..Consequence::new(Verb::Push, object) };
     asked.consequences.insert(0, push);
-    let lines = rows::question(&asked, &choices(&asked), 60);
+    let lines = rows::question(&asked, &choices(&asked), 60, false).lines;
     let expected = [
         " What it would change:",
         " text       | -old",
@@ -69,7 +69,7 @@ fn a_question_has_all_that_is_needed_to_answer_it() {
 fn what_would_be_done_is_whole_or_its_end_is_there() {
     let of = |length: usize| {
         let path = format!("/home/u/{}/passwords.txt", "y".repeat(length));
-        let lines = rows::question(&of_file("q", &path, "q"), &[], 80);
+        let lines = rows::question(&of_file("q", &path, "q"), &[], 80, false).lines;
         let rows = lines.iter().filter_map(|line| line.strip_prefix(" READ       | "));
         (path, rows.map(str::to_owned).collect::<Vec<_>>())
     };
@@ -87,13 +87,13 @@ fn the_worst_stands_beside_the_answer_however_long_the_question_is() {
     let harmless = (0..16).map(|n| read(&format!("/home/u/{}{n}", "x".repeat(150)), "x"));
     let consequences = std::iter::once(worst.clone()).chain(harmless).collect();
     let asked = Question { consequences, ..question("q") };
-    let lines = rows::question(&asked, &choices(&asked), 80);
+    let lines = rows::question(&asked, &choices(&asked), 80, false).lines;
     assert!(lines.len() > 24);
     let (_, last) = lines.split_at(lines.len() - 3);
     assert_eq!(last[..2], [" The worst of these 17 things: DELETE", " worst      | /home/u/photos"]);
     // One thing stands there once.
     let alone = Question { consequences: vec![worst], ..question("q") };
-    let lines = rows::question(&alone, &choices(&alone), 80);
+    let lines = rows::question(&alone, &choices(&alone), 80, false).lines;
     assert_eq!(lines.iter().filter(|line| line.contains("/home/u/photos")).count(), 1);
 }
 
@@ -103,7 +103,7 @@ fn what_a_yes_means_is_never_cut() {
     let mut asked = question("q");
     asked.also = vec![format!("Opens {folder}")];
     asked.offers[0].sentence = format!("claude may write {folder}");
-    let lines = rows::question(&asked, &choices(&asked), 60);
+    let lines = rows::question(&asked, &choices(&asked), 60, false).lines;
     let told = |mark: &str| lines.iter().filter_map(|line| line.strip_prefix(mark)).collect::<String>();
     assert_eq!(told(" means also | "), asked.also[0]);
     assert_eq!(told(" a yes:     | "), asked.offers[0].sentence);
@@ -113,10 +113,36 @@ fn what_a_yes_means_is_never_cut() {
 fn a_long_preview_is_cut_and_says_how_much_is_left_out() {
     let asked = |lines: usize| {
         let preview = Some(Preview::Content("x\n".repeat(lines)));
-        rows::question(&Question { preview, ..question("q") }, &[], 80)
+        rows::question(&Question { preview, ..question("q") }, &[], 80, false)
     };
-    assert_eq!(asked(11).iter().filter(|line| **line == " text       | x").count(), 11);
+    let short = asked(11);
+    assert_eq!(short.lines.iter().filter(|line| **line == " text       | x").count(), 11);
     let long = asked(500);
+    assert_eq!((short.is_whole, long.is_whole), (true, false));
+    let long = long.lines;
     assert_eq!(long.iter().filter(|line| **line == " text       | x").count(), 12);
     assert!(long.contains(&" ... 489 more lines, not shown; d shows all of it.".to_owned()), "{long:?}");
+}
+
+#[test]
+fn whatever_is_cut_of_what_is_sent_says_that_a_number_does_not_count_yet() {
+    let last = |asked: &Question, was_read| {
+        let screen = rows::question(asked, &choices(asked), 80, was_read);
+        let not_yet = screen.lines.iter().any(|line| line.contains("NOT ALL OF IT IS SHOWN"));
+        (screen.is_whole, not_yet)
+    };
+    let with = |value: String| Question { with: vec![("query".into(), value)], ..question("q") };
+    let whole = with("SELECT 1".into());
+    let many = (0..13).map(|n| (format!("a{n}"), "x".into())).collect();
+    let run = Consequence::new(Verb::Run, vec![Piece::Foreign("x ".repeat(200))]);
+    for cut in [
+        with(format!("{} DROP TABLE customers", "x".repeat(300))),
+        with("a\nb\nc\nd\nDROP TABLE customers".into()),
+        Question { with: many, ..question("q") },
+        Question { consequences: (0..21).map(|n| read(&format!("/{n}"), "x")).collect(), ..question("q") },
+        Question { consequences: vec![run], ..question("q") },
+    ] {
+        assert_eq!((last(&cut, false), last(&cut, true)), ((false, true), (false, false)), "{cut:?}");
+    }
+    assert_eq!(last(&whole, false), (true, false));
 }

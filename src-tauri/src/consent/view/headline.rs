@@ -1,0 +1,104 @@
+//! The sentence at the top: who wants to do what, by the worst of it.
+
+use super::lines::{notes, object, short_object};
+use super::room::Rest;
+use super::{LineView, Span, Tone, span};
+use crate::consent::text;
+use ironcurtain_daemon::consent::{Consequence, Piece, Question, Verb};
+use std::path::Path;
+
+/// "Claude Code wants to ", and what: all of it where the call does one thing, else the worst, or how many of a kind.
+pub(super) fn headline(question: &Question, rest: &mut Rest, home: &Path) -> Vec<Span> {
+    let mut spans =
+        vec![span(text::name(&question.client.name), Tone::Strong), span(" wants to ", Tone::Plain)];
+    match question.consequences.as_slice() {
+        [] => {}
+        [only] => spans.extend(deed(only, object(only, rest, home))),
+        all => match same_files(all, home) {
+            Some(words) => spans.extend(words),
+            None => spans.extend(worst(all, home)),
+        },
+    }
+    spans
+}
+
+/// What a headline does not say about the only thing that a call does.
+pub(super) fn below(question: &Question, rest: &mut Rest, home: &Path) -> Option<LineView> {
+    let [only] = question.consequences.as_slice() else { return None };
+    let notes = notes(only, rest, home);
+    (!notes.is_empty()).then(|| LineView { words: Vec::new(), note: None, notes })
+}
+
+/// The question for those who see it from afar: no names of things.
+pub(super) fn kind(question: &Question) -> String {
+    let client = text::name(&question.client.name);
+    let Some(worst) = question.consequences.first() else { return text::isolated(&format!("{client} asks")) };
+    let is_path = worst.object.iter().any(|piece| matches!(piece, Piece::Path(_)));
+    let what = match worst.verb {
+        Verb::Run => "run a command".to_owned(),
+        Verb::Plant => "write a program that runs later".to_owned(),
+        Verb::Use | Verb::Call => "call a tool".to_owned(),
+        verb @ (Verb::Reach | Verb::Fetch) => format!("{} an address", verb.word()),
+        verb @ Verb::List => format!("{} a folder", verb.word()),
+        verb if is_path => format!("{} a file or folder", verb.word()),
+        verb => format!("{} something", verb.word()),
+    };
+    text::isolated(&format!("{client} wants to {what}"))
+}
+
+fn deed(deed: &Consequence, object: Vec<Span>) -> Vec<Span> {
+    let mut spans = vec![span(deed.verb.lead(), Tone::Strong)];
+    spans.extend(object);
+    spans.extend(deed.note.iter().map(|note| span(format!(" ({})", text::line(note)), Tone::Plain)));
+    spans
+}
+
+/// "read 20 files in ~/Pictures/2026", where the call does one kind of thing to files or folders.
+fn same_files(all: &[Consequence], home: &Path) -> Option<Vec<Span>> {
+    let first = all.first()?;
+    let path = |deed: &'_ Consequence| match deed.object.as_slice() {
+        [Piece::Path(path)] if deed.verb == first.verb => Some(path.clone()),
+        _ => None,
+    };
+    let paths: Vec<String> = all.iter().map(path).collect::<Option<_>>()?;
+    let is_folder = |deed: &Consequence| deed.note.as_deref().is_some_and(|note| note.starts_with("folder"));
+    let things = match all.iter().filter(|deed| is_folder(deed)).count() {
+        0 => "files",
+        folders if folders == all.len() => "folders",
+        _ => "files and folders",
+    };
+    let mut spans =
+        vec![span(first.verb.lead(), Tone::Strong), span(format!("{} {things}", all.len()), Tone::Strong)];
+    if let Some(folder) = common_folder(&paths) {
+        spans.extend([span(" in ", Tone::Plain), span(text::short_path(&folder, home), Tone::Strong)]);
+    }
+    Some(spans)
+}
+
+/// The folder that all of these are in, however deep; `None` where it is the root.
+fn common_folder(paths: &[String]) -> Option<String> {
+    let mut folders = paths.iter().map(|path| Path::new(path).parent());
+    let mut common = folders.next()??.to_path_buf();
+    for folder in folders {
+        while !folder?.starts_with(&common) {
+            common.pop();
+        }
+    }
+    (common.parent().is_some()).then(|| common.display().to_string())
+}
+
+fn worst(all: &[Consequence], home: &Path) -> Vec<Span> {
+    let Some((worst, others)) = all.split_first() else { return Vec::new() };
+    let mut spans = vec![span(worst.verb.lead(), Tone::Strong)];
+    spans.extend(short_object(worst, home));
+    if matches!(worst.verb, Verb::Overwrite | Verb::Change | Verb::Delete | Verb::Plant) {
+        spans.extend(worst.note.iter().map(|note| span(format!(" ({})", text::line(note)), Tone::Plain)));
+    }
+    let more = match others.len() {
+        n if others.iter().all(|other| other.verb == worst.verb) => format!(" and {n} more"),
+        1 => " and 1 other thing".to_owned(),
+        n => format!(" and {n} other things"),
+    };
+    spans.push(span(more, Tone::Plain));
+    spans
+}

@@ -1,0 +1,143 @@
+//! The lines below the headline: each thing that would be done, and each argument that no line tells.
+
+use super::room::Rest;
+use super::{LineView, Span, Tone, span};
+use crate::consent::text;
+use ironcurtain_daemon::consent::{Consequence, Piece, Question, Verb, visible};
+use std::path::Path;
+
+/// Longest text of the agent's in a line. A path is shown whole: the system bounds it.
+const TEXT_CHARS: usize = 300;
+/// Longest text of the agent's in the headline of several things.
+const HEADLINE_CHARS: usize = 80;
+/// Longest argument beside the lines, in lines and characters.
+const ARGUMENT: (usize, usize) = (12, 400);
+/// The number of lines, and of arguments, that are drawn each by itself.
+const MOST_LINES: usize = 200;
+const MOST_ARGUMENTS: usize = 20;
+
+/// Everything that would be done, the worst first; none where the headline has all of it.
+pub(super) fn lines(question: &Question, rest: &mut Rest, home: &Path) -> Vec<LineView> {
+    let all = &question.consequences;
+    if all.len() < 2 {
+        return Vec::new();
+    }
+    let (shown, more) = all.split_at(all.len().min(MOST_LINES));
+    // Of one kind of thing the headline has the verb.
+    let is_alike = all.iter().all(|deed| {
+        matches!(deed.object.as_slice(), [Piece::Path(_)])
+            && all.first().is_some_and(|worst| deed.verb == worst.verb)
+    });
+    let mut lines: Vec<LineView> = shown.iter().map(|deed| line(deed, !is_alike, rest, home)).collect();
+    if !more.is_empty() {
+        let each: Vec<String> = more.iter().map(|deed| plain_words(deed, home)).collect();
+        rest.add("and", &each.join("\n"));
+        let words = vec![span(format!("and {} more, all of them below", more.len()), Tone::Strong)];
+        lines.push(LineView { words, note: None, notes: Vec::new() });
+    }
+    lines
+}
+
+/// One thing that would be done; `verb` says whether it is named.
+pub(super) fn line(deed: &Consequence, verb: bool, rest: &mut Rest, home: &Path) -> LineView {
+    let mut words = if verb { vec![span(deed.verb.lead(), Tone::Strong)] } else { Vec::new() };
+    words.extend(object(deed, rest, home));
+    let allowed = deed.allowed.then(|| "allowed already".to_owned());
+    let note: Vec<String> = deed.note.iter().map(|note| text::line(note)).chain(allowed).collect();
+    let note = (!note.is_empty()).then(|| text::isolated(&note.join(", ")));
+    LineView { words, note, notes: notes(deed, rest, home) }
+}
+
+/// The arguments that no line tells.
+pub(super) fn arguments(question: &Question, rest: &mut Rest) -> Vec<LineView> {
+    let (shown, more) = question.with.split_at(question.with.len().min(MOST_ARGUMENTS));
+    let mut lines: Vec<LineView> = shown.iter().map(|(name, value)| argument(name, value, rest)).collect();
+    for (name, value) in more {
+        rest.add(name, value);
+    }
+    if !more.is_empty() {
+        let words = vec![span(format!("with {} more, all of them below", more.len()), Tone::Strong)];
+        lines.push(LineView { words, note: None, notes: Vec::new() });
+    }
+    lines
+}
+
+/// The object of a line in full, or with its long texts in `rest`.
+pub(super) fn object(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Span> {
+    let mut name = if deed.verb == Verb::Run { "command" } else { deed.verb.word() };
+    let mut spans = Vec::new();
+    for piece in &deed.object {
+        match piece {
+            Piece::Ours(words) => spans.push(span(*words, Tone::Plain)),
+            Piece::Foreign(said) => {
+                let shown = rest.line(name, said, TEXT_CHARS);
+                spans.push(span(visible::quoted(&shown.text), Tone::Strong));
+                spans.extend(shown.mark.map(|mark| span(mark, Tone::Plain)));
+                // A tool is called with an argument: its name goes before its value.
+                if matches!(deed.verb, Verb::Use | Verb::Call) {
+                    name = said;
+                }
+            }
+            Piece::Path(path) => {
+                let (lead, strong) = text::path_parts(path, home);
+                if !lead.is_empty() {
+                    spans.push(span(lead, Tone::Quiet));
+                }
+                spans.push(span(strong, Tone::Strong));
+            }
+        }
+    }
+    spans
+}
+
+/// The object in few words: a line below has all of it.
+pub(super) fn short_object(deed: &Consequence, home: &Path) -> Vec<Span> {
+    let piece = |piece: &Piece| match piece {
+        Piece::Ours(words) => span(*words, Tone::Plain),
+        Piece::Path(path) => span(text::tail(&text::last_names(path, home), HEADLINE_CHARS), Tone::Strong),
+        Piece::Foreign(said) => {
+            span(visible::quoted(&text::line(&visible::ends(said, HEADLINE_CHARS))), Tone::Strong)
+        }
+    };
+    deed.object.iter().map(piece).collect()
+}
+
+/// The way that the agent named it, and a link that leads out of its folder.
+pub(super) fn notes(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Span> {
+    let is_path = deed.object.iter().any(|piece| matches!(piece, Piece::Path(_)));
+    let through = if is_path { "reached through" } else { "asked for as" };
+    let asked = deed.asked_for.as_ref().map(|asked| {
+        let asked = if is_path { text::short_path(asked, home) } else { asked.clone() };
+        span(format!("{through} {}", rest.line(through, &asked, TEXT_CHARS).text), Tone::Quiet)
+    });
+    let out_of = deed
+        .out_of
+        .as_ref()
+        .map(|folder| span(format!("\u{26a0} link out of {}", text::short_path(folder, home)), Tone::Warn));
+    asked.into_iter().chain(out_of).collect()
+}
+
+fn argument(name: &str, value: &str, rest: &mut Rest) -> LineView {
+    let shown = rest.lines(name, value, ARGUMENT);
+    let line = |line: &str| format!("\n\u{2502} {}", text::line(line));
+    // Each line of several begins with our mark: none of its own can be taken for one of ours.
+    let value = if shown.text.contains('\n') {
+        shown.text.split_terminator('\n').map(line).collect()
+    } else {
+        text::line(&shown.text)
+    };
+    let mut words = vec![
+        span("with ", Tone::Plain),
+        span(rest.line("name", name, TEXT_CHARS).text, Tone::Strong),
+        span(": ", Tone::Plain),
+        span(value, Tone::Plain),
+    ];
+    words.extend(shown.mark.map(|mark| span(mark, Tone::Quiet)));
+    LineView { words, note: None, notes: Vec::new() }
+}
+
+fn plain_words(deed: &Consequence, home: &Path) -> String {
+    let line = line(deed, true, &mut Rest::default(), home);
+    let note = line.note.map(|note| format!(" ({note})")).unwrap_or_default();
+    super::plain(&line.words) + &note
+}
