@@ -56,8 +56,10 @@ fn what_a_maker_prints_is_looked_at_and_gets_the_least() {
         "While it was looked at, it wants to reach `a.example.test:80`.",
         "it wants the file or folder `/var/lib/x`",
         "  path  read-path  (high: ",
-        "Tools that are left out are asked about at each call",
-        "no network",
+        "  zap: calls run without a question while the server reaches nothing, and you will be asked at every call once it does, \
+         because it is unclear what `what` means. To decide now: ironcurtain servers annotate printed",
+        "2 tools: 1 understood, 1 will ask every time once the server reaches anything.",
+        "It has no network.",
     ] {
         assert!(said.contains(words), "{words} in\n{said}");
     }
@@ -78,7 +80,7 @@ fn a_server_that_does_not_start_is_not_added() {
     assert_eq!(entry(&place, "printed"), Value::Null);
     let sandboxed = json!({ "x": { "command": "c", "sandbox": false } }).to_string();
     let (added, said) = add(&place.ours(), &place.home.person, &["-", "--yes"], &sandboxed);
-    assert!(!added && said.contains("the snippet says `sandbox`, which is yours to say"), "{said}");
+    assert!(!added && said.contains("it sets `sandbox`, which only you decide"), "{said}");
 }
 
 #[test]
@@ -166,8 +168,8 @@ fn a_bundle_is_added_with_the_folder_that_the_person_named() {
     let set = format!("folder={}", folder.display());
     let (added, said) = add(&place.ours(), &place.home.person, &[packed, "--set", &set, "--yes"], "");
     assert!(added && said.contains("  path  read-path  (high: "), "{said}");
-    let proposed = format!("it is to work with `{}`, which stays closed until you say yes", folder.display());
-    assert!(said.contains(&proposed) && said.contains("no network"), "{said}");
+    let proposed = format!("It is to work with `{}`, which stays closed until you say yes", folder.display());
+    assert!(said.contains(&proposed) && said.contains("It has no network."), "{said}");
     let entry = entry(&place, "notes");
     let here = std::fs::read_dir(&unpacked).unwrap().next().unwrap().unwrap().path();
     assert_eq!(entry["args"], json!([here.join("server/main.py"), folder]));

@@ -100,7 +100,7 @@ fn what_ships_is_not_said_to_have_changed() {
     let own = json!({ "filesystem": { "command": programs().join("ironcurtain-filesystem") } });
     configure(&Prepared { home: place.home.clone() }, &own);
     let shown = text(&run(&place.ours(), &place.home.person, "filesystem", &[]));
-    assert!(shown.contains("filesystem: 14 tools;") && !shown.contains("CHANGED"), "{shown}");
+    assert!(shown.contains("14 tools: 14 understood.") && !shown.contains("CHANGED"), "{shown}");
 }
 
 #[test]
@@ -109,7 +109,11 @@ fn a_tool_that_cannot_be_annotated_is_left_out() {
         "files": { "type": "array", "items": { "type": "object", "properties": { "path": { "type": "string" } } } } } } });
     let place = place(&listing(&json!([nested, tool("read_it", &["path"])])));
     let output = annotate(&place, &["--yes"]);
-    assert!(text(&output).contains("  LEFT OUT, stays refused: `files[].path`"), "{}", text(&output));
+    assert!(
+        text(&output).contains("  write_all: calls are refused, because `files[].path` names a resource"),
+        "{}",
+        text(&output)
+    );
     let stored = std::fs::read_to_string(annotations(&place.home.config)).unwrap();
     assert!(stored.contains("read_it") && !stored.contains("write_all"), "{stored}");
 }
@@ -127,7 +131,8 @@ fn a_tool_with_an_argument_that_nothing_tells_of_is_not_written_unseen() {
     assert!(shown.contains("?? what  none  (unknown: nothing tells what it is"), "{shown}");
     assert!(shown.contains("LOOK AT 1 argument (marked ??)"), "{shown}");
     let output = text(&annotate(&place, &["--yes"]));
-    assert!(output.contains("  LEFT OUT, stays refused: nothing tells what `what` is"), "{output}");
+    let zap = "  zap: calls are refused, because it is unclear what `what` means. To decide now: ironcurtain servers annotate s";
+    assert!(output.contains(zap) && output.contains("2 tools: 1 understood, 1 refused."), "{output}");
     assert_eq!(stored(), ["read_it"]);
     assert!(annotate(&place, &["--yes", "--unknown-as-text"]).status.success());
     assert_eq!(stored(), ["zap", "read_it"]);

@@ -64,6 +64,7 @@ mod sight;
 mod standing;
 mod stopping;
 mod story;
+mod strangers;
 mod taking_over;
 mod tasks;
 mod telling;

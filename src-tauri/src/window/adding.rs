@@ -7,7 +7,9 @@ use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use super::open_bundle::{OpenBundle, OpenBundleError, WantedBundle};
 use super::servers_view::reaches;
-use ironcurtain_admin::catalog::{AddError, Addition, AdditionError, add_server, candidates};
+use ironcurtain_admin::catalog::{
+    AddError, Addition, AdditionChoices, AdditionError, add_server, candidates,
+};
 use ironcurtain_daemon::config::Server;
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::home::Home;
@@ -95,11 +97,12 @@ impl Draft {
     fn plan(&mut self, home: &Home, wanted: &WantedAddition) -> Result<PlannedServer, PlanError> {
         self.leave();
         let what = wanted.what.trim();
-        let name = Some(wanted.name.trim()).filter(|name| !name.is_empty());
+        let name = Some(wanted.name.trim()).filter(|name| !name.is_empty()).map(str::to_owned);
+        let choices = AdditionChoices { name, ..AdditionChoices::default() };
         let adding = if what.starts_with('{') {
-            Addition::snippet(home, what, name)?
+            Addition::snippet(home, what, &choices)?
         } else {
-            Addition::named(home, what, name, None, &BTreeMap::new())?
+            Addition::named(home, what, &choices)?
         };
         self.show(home, adding)
     }

@@ -7,6 +7,7 @@ use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use super::secrets::{PlainSecretRow, kept};
 use crate::backend::Trusted;
+use ironcurtain_admin::catalog::GivenSecrets;
 use ironcurtain_admin::clients::{
     ClientChange, ClientError, ClientReport, ClientState, ClientTarget, Clients, ConnectRequest, EntryUse,
 };
@@ -86,7 +87,8 @@ pub(super) async fn plan_client(
             ClientWish::Connect => clients.connect(target, ConnectRequest::Each),
             ClientWish::Profile { profile } => clients.connect(target, ConnectRequest::Profile(&profile)),
             ClientWish::Move { only, secrets } => {
-                clients.connect(target, ConnectRequest::Move { secrets, only: only.as_deref() })
+                let (only, given) = (only.as_deref(), &GivenSecrets::new());
+                clients.connect(target, ConnectRequest::Move { secrets, only, given })
             }
             ClientWish::Disconnect => clients.disconnect(target, None),
         }

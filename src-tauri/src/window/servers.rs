@@ -144,5 +144,5 @@ pub(super) async fn keep_tools(state: &AppState, name: String) -> Result<String,
 
 fn installer(trusted: Trusted) -> Installer {
     let Trusted { home, programs, allow_root, daemon, .. } = trusted;
-    Installer { home, programs, allow_root, patience: INSTALLING, secrets: daemon.secrets() }
+    Installer { home, programs, allow_root, patience: INSTALLING, secrets: daemon.secrets(), waiting: None }
 }

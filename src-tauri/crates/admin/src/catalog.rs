@@ -9,14 +9,17 @@ mod add;
 mod addition;
 mod bundle;
 mod fill;
+mod foreign;
 
 pub use add::{AddError, AddRequest, AddedServer, add, add_server, candidates};
-pub use addition::{Addition, AdditionError};
+pub use addition::{Addition, AdditionChoices, AdditionError};
 pub use bundle::{
     BUNDLE_ENDINGS, Bundle, BundleAnswers, BundleAuthor, BundleError, BundleManifest, BundleSetting,
     SettingKind, UnpackError, secret_name,
 };
 pub use fill::EntryValues;
+pub(crate) use foreign::{Checked, checked};
+pub use foreign::{ForeignTextError, GivenSecrets};
 
 use ironcurtain_daemon::config::SandboxSettings;
 use ironcurtain_policy::defaults;
@@ -131,6 +134,9 @@ pub struct KnownServer {
     /// The things that must be there before, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
+    /// The oldest version of Node.js whose requests use the sandbox's proxy, for a server that needs the network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs_node: Option<u32>,
     /// The settings that must be given when it is added, each with its meaning.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,

@@ -116,25 +116,28 @@ pub struct Look {
     pub wants: Wants,
 }
 
-/// Starts a server and lists its tools.
+/// Starts a configured server, with the secrets that its entry names, and lists its tools.
 ///
 /// # Errors
 /// [`InspectError`], when it cannot be started. The server is killed in any case.
 pub async fn inspect(inspection: &Inspection, name: &str) -> Result<Look, InspectError> {
-    inspect_among(inspection, &Servers::load(&inspection.home)?, name).await
+    inspection.home.prepare()?;
+    let servers = Servers::load(&inspection.home)?;
+    inspect_server(inspection, &servers, named_server(&servers, name)?).await
 }
 
-/// The same for a server among these, which may not be written down yet.
+/// Starts one of these servers without the user's secrets, and lists its tools: for one that they have not accepted yet, which
+/// may not be written down.
 ///
 /// # Errors
 /// As [`inspect`].
-pub async fn inspect_among(
+pub async fn inspect_without_secrets(
     inspection: &Inspection,
     servers: &Servers,
     name: &str,
 ) -> Result<Look, InspectError> {
     inspection.home.prepare()?;
-    inspect_server(inspection, servers, named_server(servers, name)?).await
+    inspect_server(inspection, servers, &named_server(servers, name)?.without_secrets()).await
 }
 
 /// A server that was started by itself, and what it was started with.

@@ -48,6 +48,8 @@ pub struct Installer {
     pub patience: Duration,
     /// The secrets that entries of servers may name.
     pub secrets: SecretStore,
+    /// Called with the server for which another installation runs, before that is waited for. Without it, nothing is waited for.
+    pub waiting: Option<fn(&str)>,
 }
 
 /// Why nothing was installed.
@@ -86,9 +88,9 @@ pub enum InstallError {
         /// Why it is not there.
         problem: PackageError,
     },
-    /// Somebody else is installing.
-    #[error("another package is being installed right now; try again when that is done")]
-    Busy,
+    /// Another installation or update holds the packages.
+    #[error("another installation or update (`{0}`) has not finished; try again afterwards")]
+    Busy(String),
     /// The package manager did not do it.
     #[error("`{package}` could not be installed: {problem}")]
     Failed {

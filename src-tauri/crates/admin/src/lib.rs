@@ -13,6 +13,7 @@ pub mod export;
 mod file_edit;
 pub mod inspect;
 pub mod install;
+pub mod introduction;
 mod json_edit;
 pub mod limits;
 mod named_server;

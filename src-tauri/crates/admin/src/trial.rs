@@ -71,6 +71,14 @@ impl PolicyTrial {
     /// [`TrialError`], naming file and place.
     pub fn open(home: Home, files: &PolicyFiles, here: &Path) -> Result<Self, TrialError> {
         let servers = Servers::load(&home)?;
+        Self::among(home, servers, files, here)
+    }
+
+    /// The same with these servers, which may not be written down yet.
+    ///
+    /// # Errors
+    /// As [`PolicyTrial::open`].
+    pub fn among(home: Home, servers: Servers, files: &PolicyFiles, here: &Path) -> Result<Self, TrialError> {
         let snapshot = Arc::new(PolicySnapshot::from_files(&home, &servers, files)?);
         let here = here.to_str().ok_or_else(|| TrialError::NotUtf8(here.display().to_string()))?;
         let here = Resolver::new(snapshot.home.clone(), snapshot.home.clone()).locate(here)?;
@@ -87,6 +95,12 @@ impl PolicyTrial {
             self.sandbox = Some(self.resolver().resolve(raw)?.path);
         }
         Ok(self)
+    }
+
+    /// The servers that calls are judged for.
+    #[must_use]
+    pub fn servers(&self) -> &Servers {
+        &self.servers
     }
 
     /// The servers whose tools that nobody has annotated are asked about.

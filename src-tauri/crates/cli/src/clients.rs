@@ -5,11 +5,13 @@
 use crate::screen::Screen;
 use crate::secrets;
 use crate::sheet::Sheet;
+use anyhow::bail;
 use clap::{Args, Subcommand};
 use ironcurtain_admin::clients::{
     ClientChange, ClientReport, ClientState, ClientTarget, Clients, ConnectRequest, EntryUse,
 };
 use ironcurtain_daemon::Home;
+use ironcurtain_daemon::secrets::SecretName;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -77,6 +79,9 @@ pub struct EntryOptions {
     /// The secrets of the servers that move go to the keyring.
     #[arg(long, requires = "moving")]
     move_secrets: bool,
+    /// Give the server that moves a secret of yours as this variable. Needs `--only` with one name.
+    #[arg(long = "secret", value_name = "KEY=NAME", value_parser = crate::servers::given_secret, requires = "only")]
+    secrets: Vec<(String, SecretName)>,
     /// The settings of this project, in place of yours.
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
@@ -106,11 +111,17 @@ pub fn perform(action: &ClientsAction, screen: Screen) -> anyhow::Result<ExitCod
 fn planned(clients: &Clients, options: &EntryOptions) -> anyhow::Result<ClientChange> {
     let target = ClientTarget { id: &options.name, project: options.project.as_deref() };
     let only = Some(options.only.as_slice()).filter(|only| !only.is_empty());
+    let given = options.secrets.iter().cloned().collect();
+    if !options.secrets.is_empty() && options.only.len() != 1 {
+        bail!("`--secret` is for one server: name that one, and no other, with `--only`");
+    }
     let request = match (&options.server, &options.profile) {
         (Some(server), _) => ConnectRequest::Server(server),
         (None, Some(profile)) => ConnectRequest::Profile(profile),
         (None, None) if options.as_one => ConnectRequest::AsOne,
-        (None, None) if options.moving => ConnectRequest::Move { secrets: options.move_secrets, only },
+        (None, None) if options.moving => {
+            ConnectRequest::Move { secrets: options.move_secrets, only, given: &given }
+        }
         (None, None) => ConnectRequest::Each,
     };
     Ok(clients.connect(target, request)?)

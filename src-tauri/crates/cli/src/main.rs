@@ -31,7 +31,7 @@ use screen::Screen;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::try_parse_from(servers::command_words(std::env::args_os())) {
         Ok(arguments) => arguments,
         Err(problem) => {
             let json = std::env::args_os().any(|argument| argument == "--json");

@@ -1,5 +1,5 @@
-//! Secrets of servers: in the desktop's keyring, or in an encrypted file where the person chose one. Needs no trusted process, but
-//! for unlocking that file for the servers.
+//! Secrets of servers: in the desktop's keyring, or in an encrypted file where the user chose one. Only locking and unlocking that
+//! file for servers needs the trusted process.
 //!
 //! - A secret comes from the terminal, where it is not shown, or from standard input; never from an argument, which every program
 //!   can read. It is never printed. The same is true of a passphrase.
@@ -14,10 +14,15 @@ use clap::Subcommand;
 use ironcurtain_admin::plain_secrets::{self, PlainSecret, SecretMove};
 use ironcurtain_daemon::Home;
 use ironcurtain_daemon::config::Server;
-use ironcurtain_daemon::secrets::{SecretError, SecretName, SecretPlace, SecretStore, in_time};
+use ironcurtain_daemon::secrets::{
+    Secret, SecretError, SecretFileError, SecretName, SecretPlace, SecretStore, in_time,
+};
 use ironcurtain_protocol::{Passphrase, Request, SecretsFileView};
 use serde_json::{Value, json};
 use std::process::ExitCode;
+
+/// The prompt for the passphrase of the encrypted file.
+const PASSPHRASE: &str = "The passphrase of your secrets";
 
 /// The actions on secrets.
 #[derive(Debug, Subcommand)]
@@ -41,9 +46,13 @@ pub enum SecretsAction {
         #[arg(long)]
         yes: bool,
     },
-    /// Open the encrypted file for servers, until the trusted process ends. Needs the trusted process.
-    Unlock,
-    /// Close it again. Servers that run keep what they were started with. Needs the trusted process.
+    /// Unlock the encrypted file for servers, until IronCurtain ends.
+    Unlock {
+        /// Read the passphrase from standard input.
+        #[arg(long)]
+        stdin: bool,
+    },
+    /// Lock it again. Servers that run keep what they were started with.
     Lock,
     /// Forget a secret.
     Remove {
@@ -68,13 +77,13 @@ pub fn perform(action: &SecretsAction, screen: Screen) -> anyhow::Result<ExitCod
             screen.show(&sheet, &json!({ "secrets": names }))?;
         }
         SecretsAction::Move { server, yes } => return moved(server.as_deref(), *yes, screen),
-        SecretsAction::Unlock => {
+        SecretsAction::Unlock { stdin } => {
             if store()?.file_is_locked()?.is_none() {
                 bail!("there is nothing to unlock: secrets are in the keyring here, or nowhere yet");
             }
             let mut connection = Connection::open()?;
-            let passphrase =
-                Passphrase::new(typed::line("The passphrase of your secrets")?.reveal().to_owned());
+            let typed = if *stdin { typed::piped() } else { typed::line(PASSPHRASE) };
+            let passphrase = Passphrase::new(typed?.reveal().to_owned());
             connection.ask(Request::UnlockSecrets { passphrase })?;
             let text = "Unlocked until IronCurtain ends. Servers that did not start do so when their client connects again.";
             screen.show(&[text].into_iter().collect(), &json!({ "locked": false }))?;
@@ -97,43 +106,65 @@ pub fn perform(action: &SecretsAction, screen: Screen) -> anyhow::Result<ExitCod
 
 fn set(name: &str, make_file: bool, screen: Screen) -> anyhow::Result<ExitCode> {
     let name = SecretName::try_from(name)?;
-    let prompt = format!("The secret `{name}`");
-    let store = store()?;
-    let looked = store.clone();
-    let secret = match ask(move || looked.place())? {
-        SecretPlace::Keyring if make_file => {
-            bail!("a keyring keeps the secrets here: leave `--make-file` out")
-        }
-        SecretPlace::Keyring => typed::secret(&prompt)?,
-        SecretPlace::File { .. } => {
-            let secret = typed::line(&prompt)?;
-            open(&store)?;
-            secret
-        }
-        SecretPlace::Nowhere(why) => {
-            let question = format!(
-                "There is no keyring here. Keep secrets in an encrypted file, `{}`? You type its passphrase whenever IronCurtain \
-                 has started.",
-                store.path().display()
-            );
-            if !make_file && !screen.has_terminal() {
-                return Err(why.into());
-            }
-            if !make_file && !screen.confirmed(&question)? {
-                screen.note("Nothing was kept.")?;
-                return Ok(ExitCode::FAILURE);
-            }
-            let secret = typed::line(&prompt)?;
-            make(&store, screen)?;
-            secret
-        }
+    let Some(typed) = TypedSecret::ask(&format!("The secret `{name}`"), make_file, screen)? else {
+        screen.note("Nothing was kept.")?;
+        return Ok(ExitCode::FAILURE);
     };
-    let text =
-        format!("{} has `{name}`. Write `keyring:{name}` where a server needs it.", place_words(&store)?);
-    let kept = name.clone();
-    ask(move || store.set(&kept, &secret))?;
+    let text = format!(
+        "{} has `{name}`. Write `keyring:{name}` where a server needs it.",
+        place_words(&typed.store)?
+    );
+    typed.keep(&name)?;
     screen.show(&[text.as_str()].into_iter().collect(), &json!({ "set": name.as_str() }))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A secret that was typed, and the open store that it is for.
+pub struct TypedSecret {
+    store: SecretStore,
+    secret: Secret,
+}
+
+impl TypedSecret {
+    /// Asks for a secret, and opens the store, or makes it; nothing where the user does not want one.
+    pub fn ask(prompt: &str, make_file: bool, screen: Screen) -> anyhow::Result<Option<Self>> {
+        let store = store()?;
+        let looked = store.clone();
+        let secret = match ask(move || looked.place())? {
+            SecretPlace::Keyring if make_file => {
+                bail!("a keyring keeps the secrets here: leave `--make-file` out")
+            }
+            SecretPlace::Keyring => typed::secret(prompt)?,
+            SecretPlace::File { .. } => {
+                let secret = typed::line(prompt)?;
+                open(&store)?;
+                secret
+            }
+            SecretPlace::Nowhere(why) => {
+                let question = format!(
+                    "There is no keyring here. Keep secrets in an encrypted file, `{}`? You type its passphrase whenever IronCurtain \
+                     has started.",
+                    store.path().display()
+                );
+                if !make_file && !screen.has_terminal() {
+                    return Err(why.into());
+                }
+                if !make_file && !screen.confirmed(&question)? {
+                    return Ok(None);
+                }
+                let secret = typed::line(prompt)?;
+                make(&store, screen)?;
+                secret
+            }
+        };
+        Ok(Some(Self { store, secret }))
+    }
+
+    /// Keeps it under a name.
+    pub fn keep(self, name: &SecretName) -> anyhow::Result<()> {
+        let name = name.clone();
+        ask(move || self.store.set(&name, &self.secret))
+    }
 }
 
 /// Makes the encrypted file. Where somebody types, they type its passphrase twice: nobody can help who forgets it.
@@ -163,13 +194,41 @@ pub fn opened_for(server: Option<&Server>) -> anyhow::Result<SecretStore> {
 }
 
 /// Makes sure that every secret is there that a server's entry names, before anything is fetched for it.
-pub fn must_have(store: &SecretStore, server: &Server) -> anyhow::Result<()> {
-    let (store, names) = (store.clone(), server.secret_names());
-    ask(move || names.iter().try_for_each(|name| store.get(name).map(drop)))
+pub fn must_have(server: &Server) -> anyhow::Result<()> {
+    let (store, names) = (opened_for(Some(server))?, server.secret_names());
+    for name in names {
+        let (store, wanted) = (store.clone(), name.clone());
+        match ask(move || Ok(store.get(&wanted)))? {
+            Ok(_) => {}
+            Err(SecretError::Missing(_) | SecretError::File(SecretFileError::Missing(_))) => {
+                bail!("`{}` needs a secret first; run: ironcurtain secrets set {name}", server.name)
+            }
+            Err(SecretError::NoKeyring(_)) => bail!(
+                "`{}` needs a secret first; run: ironcurtain secrets set {name}   (There is no keyring here; you will be offered \
+                 an encrypted file.)",
+                server.name
+            ),
+            Err(problem) => return Err(problem.into()),
+        }
+    }
+    Ok(())
+}
+
+/// The secrets of a server's entry that are not known to be there. Asks for no passphrase.
+pub fn missing(server: &Server) -> Vec<SecretName> {
+    let Ok(store) = store() else { return Vec::new() };
+    let is_missing = |name: &SecretName| {
+        let (store, wanted) = (store.clone(), name.clone());
+        !matches!(
+            ask(move || Ok(store.get(&wanted))),
+            Ok(Ok(_) | Err(SecretError::File(SecretFileError::Locked(_))))
+        )
+    };
+    server.secret_names().into_iter().filter(is_missing).collect()
 }
 
 fn open(store: &SecretStore) -> anyhow::Result<()> {
-    let passphrase = typed::line("The passphrase of your secrets")?;
+    let passphrase = typed::line(PASSPHRASE)?;
     let store = store.clone();
     ask(move || store.unlock(passphrase))
 }

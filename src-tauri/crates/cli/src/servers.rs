@@ -2,19 +2,24 @@
 //!
 //! - Nothing is written before the whole proposal was shown and a person said yes, or `--yes` said it for them.
 
+mod add;
 mod change;
 mod install;
 mod known;
 mod limits;
 mod show;
 
+pub use add::{command_words, given_secret};
+
 use crate::screen::Screen;
 use anyhow::Context;
 use clap::Subcommand;
 use ironcurtain_admin::annotate::{AnnotationsFile, Draft};
 use ironcurtain_admin::inspect::{Inspection, Wants, inspect};
+use ironcurtain_admin::introduction::UnannotatedCalls;
+use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_daemon::packages::Packages;
-use ironcurtain_daemon::{Home, Sandbox, Servers};
+use ironcurtain_daemon::{Home, PolicyFiles, Sandbox, Servers};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -26,8 +31,8 @@ pub enum ServersAction {
     List,
     /// Show the servers that IronCurtain knows, each with a sandbox that fits it.
     Catalog,
-    /// Add a server: install it, start it in its sandbox, show what it has and wants, and write that down after a yes.
-    Add(known::AddOptions),
+    /// Add a server: after a yes, try it in its sandbox and show what it has and wants; add it after another yes.
+    Add(add::AddOptions),
     /// Take a server out. Its entry is kept.
     Remove(change::RemoveOptions),
     /// Put back a server that was taken out, as it was.
@@ -75,7 +80,7 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
     match action {
         ServersAction::List => list(&home, screen),
         ServersAction::Catalog => known::catalog(screen),
-        ServersAction::Add(options) => known::perform(&home, options, screen),
+        ServersAction::Add(options) => add::perform(&home, options, screen),
         ServersAction::Remove(options) => change::remove(&home, options, screen),
         ServersAction::Restore { name } => change::restore(&home, name, screen),
         ServersAction::Open(options) => change::open(&home, options, screen),
@@ -134,7 +139,9 @@ fn annotate(
         draft.leave_out_unknown(&changes);
         changes = file.compare(&draft)?;
     }
-    screen.show(&show::text(&draft, &changes), &show::json(&file, &draft, &changes))?;
+    let trial = PolicyTrial::open(inspection.home.clone(), &PolicyFiles::default(), &inspection.home.person)?;
+    let fate = |tool: &str| UnannotatedCalls::judged(&trial, name, tool);
+    screen.show(&show::text(&draft, &changes, &fate), &show::json(&file, &draft, &changes))?;
     if !yes && !screen.is_for_programs() && screen.has_terminal() && !changes.unseen.is_empty() {
         let unlisted = changes.unseen.join("`, `");
         let question =

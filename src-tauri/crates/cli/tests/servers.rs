@@ -110,10 +110,13 @@ fn what_is_not_there_is_named() {
     let (done, said) = home.text(&["add", "sqlite", "--later", "--set", "folder=/srv/db"]);
     assert!(done && said.contains("`ironcurtain servers install sqlite`"), "{said}");
     let (done, said) = home.text(&["add", "npm:some-mcp", "--later"]);
-    assert!(
-        done && said.contains("each call is asked about: `ironcurtain servers annotate some-mcp`"),
-        "{said}"
-    );
+    let fate = "calls run without a question while the server reaches nothing, and you will be asked at every call once it does. To \
+        decide now: ironcurtain servers annotate some-mcp";
+    assert!(done && said.contains(fate) && said.contains("It has no network."), "{said}");
+    let (done, said) = home.text(&["add", "https://mcp.example.com/mcp", "--later"]);
+    let place = "It runs on mcp.example.com, outside this computer's sandbox. IronCurtain checks each call, but cannot limit what it does.";
+    let fate = "Nobody has said yet what its tools do: you will be asked at every call.";
+    assert!(done && said.contains(place) && said.contains(fate) && !said.contains("network"), "{said}");
     let (done, said) = home.text(&["add", "time"]);
     assert!(!done && said.contains("nothing was added: there is no terminal to ask at"), "{said}");
     let (done, said) = home.text(&["add", "time", "--from", "/no/such/folder"]);

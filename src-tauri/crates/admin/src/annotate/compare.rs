@@ -66,11 +66,10 @@ impl Draft {
             let stays = changes.of(&tool.listed.name) == Some(&AnnotationChange::Same);
             let unknown = tool.unknown().map(|name| format!("`{name}`")).collect::<Vec<_>>();
             if !stays && !unknown.is_empty() {
-                let reason = format!(
-                    "nothing tells what {} is, and nobody looked; annotate without `--yes`, or with `--unknown-as-text`",
-                    unknown.join(", ")
-                );
+                let means = if unknown.len() == 1 { "means" } else { "mean" };
+                let reason = format!("it is unclear what {} {means}", unknown.join(", "));
                 tool.proposal = Proposal::LeftOut { reason };
+                tool.is_unclear = true;
             }
         }
     }

@@ -28,6 +28,8 @@ pub struct DraftTool {
     pub listed: ListedTool,
     /// The roles and hints proposed.
     pub proposal: Proposal,
+    /// It is left out because nobody has said what an argument means, which the user can do.
+    pub is_unclear: bool,
 }
 
 impl Draft {
@@ -46,7 +48,7 @@ impl Draft {
                     destructive: listed.annotations.destructive_hint,
                 },
             });
-            DraftTool { listed, proposal }
+            DraftTool { listed, proposal, is_unclear: false }
         });
         Self { server: server.to_owned(), input_hash, tools: tools.collect(), unseen: Vec::new() }
     }

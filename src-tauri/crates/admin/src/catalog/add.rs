@@ -151,7 +151,7 @@ fn annotations(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Catalog;
+    use crate::catalog::{AdditionChoices, Catalog};
 
     struct Place {
         home: Home,
@@ -192,7 +192,7 @@ mod tests {
         assert!(annotations.tools("filesystem").eq(shipped.tools("filesystem")));
         assert!(annotations.get("notes", "read_graph").is_some());
         let before = files(home);
-        let nobodys = Addition::named(home, "npm:some-mcp", None, None, &BTreeMap::new()).unwrap();
+        let nobodys = Addition::named(home, "npm:some-mcp", &AdditionChoices::default()).unwrap();
         add_server(home, &nobodys, false).unwrap();
         let after = files(home);
         assert_eq!(before[1], after[1], "what is not known of its tools is not made up");

@@ -2,14 +2,19 @@
 //!
 //! - What the catalog does not know gets the least: no network, no file but a folder of its own, which it takes for the
 //!   person's home, and a question about each tool that nobody has annotated.
-//! - What a maker prints says what is started and nothing about its containment.
+//! - A text that the user did not write says what is started, and nothing else ([`super::foreign`]).
 //! - What runs elsewhere is reached at its address, and has nothing here: no folder, no variable, no sandbox.
 
+use super::foreign::{Checked, ForeignTextError, GivenSecrets, checked, give, is_remote};
 use super::{Catalog, CatalogError, EntryValues, KnownServer, Source};
+use crate::servers_file::{ServerChangeError, ServersFile};
+use ironcurtain_daemon::config::{RemoteServer, Server};
 use ironcurtain_daemon::home::Home;
+use ironcurtain_daemon::secrets::SecretName;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use url::Url;
 
 /// A server that is to be added.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +27,23 @@ pub struct Addition {
     pub annotations: Option<Value>,
     /// The folder that it keeps its data in, where it does.
     pub data: Option<PathBuf>,
+    /// Keys of the text that it was made from which were left out.
+    pub ignored: Vec<String>,
+    /// Its id in the catalog, where that knows it.
+    pub known: Option<String>,
+}
+
+/// The user's choices for a server that is to be added.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AdditionChoices {
+    /// The name to add it under, in place of its own.
+    pub name: Option<String>,
+    /// The folder its package is installed in.
+    pub from: Option<PathBuf>,
+    /// Settings of a server of the catalog.
+    pub settings: BTreeMap<String, String>,
+    /// Secrets that it is given.
+    pub secrets: GivenSecrets,
 }
 
 /// Why what was named cannot be added.
@@ -49,15 +71,10 @@ pub enum AdditionError {
     /// A snippet names no server, or several.
     #[error("the snippet has {0} servers; cut it to the one that is to be added")]
     NotOne(usize),
-    /// A snippet says what is the person's to say.
-    #[error(
-        "the snippet says `{0}`, which is yours to say and not its maker's; take that out, and write it into `mcp-servers.json` yourself"
-    )]
-    NotTheMakers(String),
+    /// The text says more than what is started.
+    #[error("{0}; nothing was added")]
+    Foreign(#[from] ForeignTextError),
 }
-
-/// Keys of an entry that are the person's own.
-const OURS: [&str; 5] = ["sandbox", "passEnv", "unannotated", "fileWrites", "worksWith"];
 
 impl Addition {
     /// A known server.
@@ -74,59 +91,71 @@ impl Addition {
         let data = home.server_data(name);
         let entry = known.entry(EntryValues { data: &data, from, settings })?;
         let annotations = known.annotations(name)?;
-        Ok(Self { name: name.to_owned(), entry, annotations, data: known.keeps_data().then_some(data) })
+        let data = known.keeps_data().then_some(data);
+        let (name, known) = (name.to_owned(), Some(known.id.clone()));
+        Ok(Self { name, entry, annotations, data, ignored: Vec::new(), known })
     }
 
-    /// A server by what a person calls it: an id of the catalog, or a package, which the catalog may know.
+    /// A server by what the user calls it: an id of the catalog, a package, which the catalog may know, or an address.
     ///
     /// # Errors
     /// [`AdditionError`].
-    pub fn named(
-        home: &Home,
-        what: &str,
-        name: Option<&str>,
-        from: Option<&Path>,
-        settings: &BTreeMap<String, String>,
-    ) -> Result<Self, AdditionError> {
+    pub fn named(home: &Home, what: &str, choices: &AdditionChoices) -> Result<Self, AdditionError> {
+        let AdditionChoices { name, from, settings, secrets } = choices;
         let catalog = Catalog::shipped()?;
         if let Some(known) = catalog.find(what).or_else(|| catalog.of_package(what)) {
-            return Ok(Self::known(home, known, name.unwrap_or(&known.id), from, settings)?);
-        }
-        if what.starts_with("https://") || what.starts_with("http://") {
-            if !settings.is_empty() {
-                return Err(AdditionError::Settings(what.to_owned()));
+            let name = name.as_ref().unwrap_or(&known.id);
+            let mut added = Self::known(home, known, name, from.as_deref(), settings)?;
+            if let Some(entry) = added.entry.as_object_mut() {
+                give(entry, secrets);
             }
-            let name = name.map_or_else(|| host_name(what), str::to_owned);
-            return Ok(Self::least(home, name, Map::from_iter([("url".to_owned(), json!(what))])));
+            return Ok(added);
         }
-        let (command, args, package) = match (what.strip_prefix("npm:"), what.strip_prefix("pypi:")) {
-            (Some(package), _) => ("npx", vec!["-y".to_owned(), package.to_owned()], package),
-            (None, Some(package)) => ("uvx", vec![package.to_owned()], package),
-            (None, None) => {
-                let ids = catalog.iter().map(|known| known.id.as_str()).collect::<Vec<_>>().join("`, `");
-                return Err(AdditionError::NotKnown { name: what.to_owned(), ids });
-            }
+        let Some((own, entry)) = entry_of(what) else {
+            return Err(AdditionError::unknown(what, &catalog));
         };
         if !settings.is_empty() {
             return Err(AdditionError::Settings(what.to_owned()));
         }
-        let name = name.map_or_else(|| short_name(package), str::to_owned);
-        let entry =
-            Map::from_iter([("command".to_owned(), json!(command)), ("args".to_owned(), json!(args))]);
-        Ok(Self::least(home, name, entry))
+        Self::of_stranger(home, own, entry, choices)
+    }
+
+    /// A server by the command that its makers tell people to type, such as `npx -y @scope/package`.
+    ///
+    /// # Errors
+    /// [`AdditionError`].
+    pub fn command(home: &Home, words: &[String], choices: &AdditionChoices) -> Result<Self, AdditionError> {
+        let package = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["npx", "-y" | "--yes", package] | ["npx", package] => Some(format!("npm:{package}")),
+            ["uvx", package] => Some(format!("pypi:{package}")),
+            _ => None,
+        };
+        if let Some(package) = package.filter(|package| !package.contains(":-")) {
+            return Self::named(home, &package, choices);
+        }
+        if !choices.settings.is_empty() {
+            return Err(AdditionError::Settings(words.join(" ")));
+        }
+        let is_option = |word: &&String| word.starts_with('-');
+        let named = words.iter().skip(1).find(|word| !is_option(word)).or_else(|| words.first());
+        let own = named.map(|word| short_name(word)).unwrap_or_default();
+        let entry = json!({ "command": words.first(), "args": words.get(1..) });
+        let Value::Object(entry) = entry else { return Err(AdditionError::NotOne(0)) };
+        Self::of_stranger(home, own, entry, choices)
     }
 
     /// The one server of a snippet that its makers print for agent clients.
     ///
     /// # Errors
     /// [`AdditionError`].
-    pub fn snippet(home: &Home, text: &str, name: Option<&str>) -> Result<Self, AdditionError> {
+    pub fn snippet(home: &Home, text: &str, choices: &AdditionChoices) -> Result<Self, AdditionError> {
         let top: Map<String, Value> = serde_json::from_str(text)?;
         let mut servers =
             match ["mcpServers", "servers"].into_iter().find_map(|key| top.get(key)?.as_object()) {
                 Some(wrapped) => wrapped.clone(),
                 None if top.contains_key("command") || is_remote(&top) => {
-                    Map::from_iter([(name.unwrap_or("server").to_owned(), Value::Object(top))])
+                    let name = choices.name.clone().unwrap_or_else(|| "server".to_owned());
+                    Map::from_iter([(name, Value::Object(top))])
                 }
                 None => top,
             };
@@ -137,16 +166,27 @@ impl Addition {
         let Some(Value::Object(entry)) = servers.remove(&own) else {
             return Err(AdditionError::NotOne(count - 1));
         };
-        if let Some(key) = OURS.into_iter().find(|key| entry.contains_key(*key)) {
-            return Err(AdditionError::NotTheMakers(key.to_owned()));
-        }
-        Ok(Self::least(home, name.unwrap_or(&own).to_owned(), entry))
+        Self::of_stranger(home, own, entry, choices)
+    }
+
+    /// From an entry that the user did not write.
+    fn of_stranger(
+        home: &Home,
+        own: String,
+        entry: Map<String, Value>,
+        choices: &AdditionChoices,
+    ) -> Result<Self, AdditionError> {
+        let Checked { entry, ignored } = checked(entry, &choices.secrets)?;
+        let name = choices.name.clone().unwrap_or(own);
+        Ok(Self { ignored, ..Self::least(home, name, entry) })
     }
 
     /// With the least that a server can have.
     pub(super) fn least(home: &Home, name: String, mut entry: Map<String, Value>) -> Self {
+        entry.insert("unannotated".to_owned(), json!("ask"));
         if is_remote(&entry) {
-            return Self { name, entry: Value::Object(entry), annotations: None, data: None };
+            let entry = Value::Object(entry);
+            return Self { name, entry, annotations: None, data: None, ignored: Vec::new(), known: None };
         }
         let data = home.server_data(&name);
         let env = entry.entry("env".to_owned()).or_insert_with(|| json!({}));
@@ -155,8 +195,30 @@ impl Addition {
         }
         entry
             .insert("sandbox".to_owned(), json!({ "view": "roots", "filesystem": { "allowWrite": [data] } }));
-        entry.insert("unannotated".to_owned(), json!("ask"));
-        Self { name, entry: Value::Object(entry), annotations: None, data: Some(data) }
+        let (entry, data) = (Value::Object(entry), Some(data));
+        Self { name, entry, annotations: None, data, ignored: Vec::new(), known: None }
+    }
+
+    /// Returns the entry that is there for the same address, so that it can be given a token.
+    ///
+    /// # Errors
+    /// [`ServerChangeError`].
+    pub fn at_address(home: &Home, wanted: &Self) -> Result<Option<Self>, ServerChangeError> {
+        let file = ServersFile::open(home)?;
+        let url = wanted.entry.get("url").and_then(Value::as_str).and_then(|url| Url::parse(url).ok());
+        let servers = file.servers(&file.text)?;
+        let same = |server: &&Server| server.remote.as_ref().map(RemoteServer::url) == url.as_ref();
+        let Some(there) = servers.iter().filter(|_| url.is_some()).find(same) else { return Ok(None) };
+        let (_, entry) = file.entry(&there.name)?;
+        let name = there.name.clone();
+        Ok(Some(Self { name, entry, annotations: None, data: None, ignored: Vec::new(), known: None }))
+    }
+
+    /// Gives it a secret of the user's as this variable or header.
+    pub fn give(&mut self, key: &str, secret: &SecretName) {
+        if let Some(entry) = self.entry.as_object_mut() {
+            give(entry, &GivenSecrets::from([(key.to_owned(), secret.clone())]));
+        }
     }
 
     /// Lets it reach a host.
@@ -175,7 +237,10 @@ impl Catalog {
     /// The known server of a package, written as `npm:NAME` or `pypi:NAME`.
     fn of_package(&self, what: &str) -> Option<&KnownServer> {
         let is_it = |known: &&KnownServer| match &known.source {
-            Source::Npm { package, .. } => what.strip_prefix("npm:") == Some(package),
+            Source::Npm { package, .. } => {
+                what.strip_prefix("npm:").unwrap_or(what) == package
+                    && (what.contains(':') || is_scoped(what))
+            }
             Source::Pypi { package, .. } => what.strip_prefix("pypi:") == Some(package),
             Source::Own { .. } => false,
         };
@@ -183,15 +248,40 @@ impl Catalog {
     }
 }
 
-/// Returns `true` for an entry of a server that runs elsewhere.
-fn is_remote(entry: &Map<String, Value>) -> bool {
-    ["url", "serverUrl", "httpUrl"].iter().any(|key| entry.contains_key(*key))
+impl AdditionError {
+    fn unknown(what: &str, catalog: &Catalog) -> Self {
+        let ids = catalog.iter().map(|known| known.id.as_str()).collect::<Vec<_>>().join("`, `");
+        Self::NotKnown { name: what.to_owned(), ids }
+    }
 }
 
-/// The host of an address, as a name of a server.
+/// The entry of a package or an address, and the name that it has by itself.
+fn entry_of(what: &str) -> Option<(String, Map<String, Value>)> {
+    let run = |command: &str, args: Value| {
+        Map::from_iter([("command".to_owned(), json!(command)), ("args".to_owned(), args)])
+    };
+    if what.starts_with("https://") || what.starts_with("http://") {
+        return Some((host_name(what), Map::from_iter([("url".to_owned(), json!(what))])));
+    }
+    // `@scope/name` is a name of the npm registry and of nothing else.
+    let npm = what.strip_prefix("npm:").or_else(|| Some(what).filter(|what| is_scoped(what)));
+    if let Some(package) = npm {
+        return Some((short_name(package), run("npx", json!(["-y", package]))));
+    }
+    let package = what.strip_prefix("pypi:")?;
+    Some((short_name(package), run("uvx", json!([package]))))
+}
+
+/// Returns `true` for `@scope/name`, with or without a version.
+pub(super) fn is_scoped(what: &str) -> bool {
+    let parts = what.strip_prefix('@').and_then(|rest| rest.split_once('/'));
+    parts.is_some_and(|(scope, name)| !scope.is_empty() && !name.is_empty() && !name.contains('/'))
+}
+
+/// The host that an address leads to, as a name of a server. What stands before an `@` is no part of it.
 fn host_name(url: &str) -> String {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.split(['/', ':', '?', '#']).next().unwrap_or_default().to_owned()
+    let host = Url::parse(url).ok().and_then(|url| Some(url.host_str()?.to_owned())).unwrap_or_default();
+    host.trim_matches(['[', ']']).replace(':', "-")
 }
 
 /// The name of a package without its scope and its version.
@@ -210,7 +300,11 @@ mod tests {
     }
 
     fn named(what: &str) -> Result<Addition, String> {
-        Addition::named(&home(), what, None, None, &BTreeMap::new()).map_err(|e| e.to_string())
+        Addition::named(&home(), what, &AdditionChoices::default()).map_err(|e| e.to_string())
+    }
+
+    fn snippet(text: &str) -> Result<Addition, String> {
+        Addition::snippet(&home(), text, &AdditionChoices::default()).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -235,20 +329,41 @@ mod tests {
     }
 
     #[test]
+    fn what_makers_tell_people_to_type_is_taken_as_it_is() {
+        let command = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            Addition::command(&home(), &words, &AdditionChoices::default()).unwrap()
+        };
+        for words in [&["npx", "-y", "@a/some-mcp"][..], &["npx", "@a/some-mcp"]] {
+            assert_eq!(command(words), named("npm:@a/some-mcp").unwrap());
+        }
+        assert_eq!(named("@a/some-mcp"), named("npm:@a/some-mcp"));
+        assert_eq!(named("@upstash/context7-mcp").unwrap().name, "context7", "the catalog has it");
+        assert_eq!(command(&["uvx", "mcp-server-time"]).name, "time");
+        let more = command(&["npx", "-y", "@a/some-mcp", "--port", "1"]);
+        assert_eq!((more.name.as_str(), &more.entry["command"]), ("some-mcp", &json!("npx")));
+        assert_eq!(more.entry["args"], json!(["-y", "@a/some-mcp", "--port", "1"]));
+        for file in ["@a", "@/x", "@a/", "@a/b/c"] {
+            assert!(named(file).is_err(), "{file}");
+        }
+    }
+
+    #[test]
     fn what_runs_elsewhere_has_nothing_here() {
         let added = named("https://mcp.example.com/v1?key=x").unwrap();
-        let expected = json!({ "url": "https://mcp.example.com/v1?key=x" });
+        let expected = json!({ "url": "https://mcp.example.com/v1?key=x", "unannotated": "ask" });
         assert_eq!((added.name.as_str(), &added.entry, added.data), ("mcp.example.com", &expected, None));
         let text = r#"{ "mcpServers": { "far": { "type": "http", "url": "https://a.example/mcp" } } }"#;
-        let added = Addition::snippet(&home(), text, None).unwrap();
-        assert_eq!(added.entry, json!({ "type": "http", "url": "https://a.example/mcp" }));
-        let ours = r#"{ "far": { "url": "https://a.example/mcp", "sandbox": false } }"#;
-        assert!(Addition::snippet(&home(), ours, None).unwrap_err().to_string().contains("says `sandbox`"));
+        let added = snippet(text).unwrap();
+        let expected = json!({ "type": "http", "url": "https://a.example/mcp", "unannotated": "ask" });
+        assert_eq!(added.entry, expected);
+        assert_eq!(named("https://good.example@evil.example/mcp").unwrap().name, "evil.example");
+        assert_eq!(named("https://evil.example\\@good.example/mcp").unwrap().name, "evil.example");
+        assert_eq!(named("http://[::1]:3/mcp").unwrap().name, "--1");
     }
 
     #[test]
     fn a_snippet_says_what_is_started_and_nothing_more() {
-        let snippet = |text: &str| Addition::snippet(&home(), text, None).map_err(|e| e.to_string());
         let entry =
             r#"{ "command": "npx", "args": ["-y", "x"], "env": { "KEY": "k" }, "alwaysAllow": ["*"] }"#;
         for text in [format!(r#"{{ "mcpServers": {{ "x": {entry} }} }}"#), format!(r#"{{ "x": {entry} }}"#)] {
@@ -256,15 +371,26 @@ mod tests {
             let data = home().server_data("x");
             assert_eq!(added.entry["env"], json!({ "KEY": "k", "HOME": data }));
             assert_eq!(added.entry["sandbox"]["filesystem"]["allowWrite"], json!([data]));
+            assert_eq!(
+                (added.ignored, added.entry.get("alwaysAllow")),
+                (vec!["alwaysAllow".to_owned()], None)
+            );
         }
-        assert_eq!(Addition::snippet(&home(), entry, Some("y")).unwrap().name, "y");
+        let called = AdditionChoices { name: Some("y".to_owned()), ..AdditionChoices::default() };
+        assert_eq!(Addition::snippet(&home(), entry, &called).unwrap().name, "y");
         for (text, problem) in [
-            (r#"{ "x": { "command": "c", "sandbox": false } }"#, "the snippet says `sandbox`"),
+            (r#"{ "x": { "command": "c", "sandbox": false } }"#, "it sets `sandbox`, which only you decide"),
+            (r#"{ "x": { "url": "https://a.example/", "sampling": "allow" } }"#, "it sets `sampling`"),
+            (r#"{ "x": { "command": "c", "env": { "K": "keyring:bank" } } }"#, "asks for your secret `bank`"),
             (r#"{ "x": { "command": "c" }, "y": { "command": "c" } }"#, "has 2 servers"),
             ("{}", "has 0 servers"),
             ("[]", "not understood"),
         ] {
             assert!(snippet(text).unwrap_err().contains(problem), "{text}");
         }
+        let secrets = GivenSecrets::from([("K".to_owned(), SecretName::try_from("bank").unwrap())]);
+        let given = AdditionChoices { secrets, ..AdditionChoices::default() };
+        let text = r#"{ "x": { "command": "c", "env": { "K": "keyring:bank" } } }"#;
+        assert_eq!(Addition::snippet(&home(), text, &given).unwrap().entry["env"]["K"], "keyring:bank");
     }
 }

@@ -4,6 +4,7 @@ use super::own_command::OwnCommand;
 use super::record::Record;
 use super::survey::{command_line, entries};
 use super::{ClientError, ClientTarget, Clients};
+use crate::catalog::{Checked, ForeignTextError, GivenSecrets, checked};
 use crate::file_edit::{self, FileEditError};
 use crate::plain_secrets::{self, PlainSecret};
 use crate::servers_file::ServersFile;
@@ -35,6 +36,8 @@ pub enum ConnectRequest<'a> {
         secrets: bool,
         /// Only those of these names; the others stay as they are.
         only: Option<&'a [String]>,
+        /// Secrets that the servers which move are given.
+        given: &'a GivenSecrets,
     },
 }
 
@@ -91,6 +94,9 @@ pub enum NotConnected {
     /// Its form is not known.
     #[error("its form is not known")]
     Unknown,
+    /// It says more than what is started.
+    #[error("it is refused: {0}")]
+    Foreign(#[from] ForeignTextError),
     /// It starts something itself under the name of a server of ours.
     #[error("it starts `{0}` itself; move it behind the shield with `--move`")]
     Bypassing(String),
@@ -153,7 +159,7 @@ impl Clients {
             }
             ConnectRequest::Server(name) => vec![each(name.to_owned())],
             ConnectRequest::Each => servers.names().map(|name| each(name.to_owned())).collect(),
-            ConnectRequest::Move { secrets: with_secrets, only } => {
+            ConnectRequest::Move { secrets: with_secrets, only, given } => {
                 let movable = |entry: &&SettingsEntry| !entry.is_disabled && !is_ours(entry);
                 let is_meant = |entry: &&SettingsEntry| only.is_none_or(|only| only.contains(&entry.name));
                 let is_missing = |name: &&String| !there.iter().filter(movable).any(|one| one.name == **name);
@@ -161,7 +167,7 @@ impl Clients {
                     return Err(ClientError::NothingToMove { client: client.name, name: name.clone() });
                 }
                 let meant = there.iter().filter(movable).filter(is_meant);
-                let moving = self.moving(meant, with_secrets)?;
+                let moving = self.moving(meant, with_secrets, given)?;
                 (left, secrets) = (moving.left, moving.secrets);
                 moved = Some(moving.servers);
                 moving.names.into_iter().map(each).collect()
@@ -308,13 +314,14 @@ impl Clients {
         &self,
         entries: impl Iterator<Item = &'a SettingsEntry>,
         with_secrets: bool,
+        given: &GivenSecrets,
     ) -> Result<Moved, ClientError> {
         let servers = ServersFile::open(&self.home)?;
         let mut text = servers.text.clone();
         let there = servers.servers(&text)?;
         let (mut names, mut left) = (Vec::new(), Vec::new());
         for entry in entries {
-            match movable(entry, &there) {
+            match movable(entry, &there, given) {
                 Err(why) => left.push(Unmoved { name: entry.name.clone(), why }),
                 Ok(value) => {
                     if let Some(value) = value {
@@ -337,7 +344,11 @@ impl Clients {
 }
 
 /// The entry of ours for a client's; none where there is the same already.
-fn movable(entry: &SettingsEntry, there: &Servers) -> Result<Option<Value>, NotConnected> {
+fn movable(
+    entry: &SettingsEntry,
+    there: &Servers,
+    given: &GivenSecrets,
+) -> Result<Option<Value>, NotConnected> {
     let Some(launch) = &entry.launch else {
         return Err(entry.url.clone().map_or(NotConnected::Unknown, NotConnected::Remote));
     };
@@ -349,11 +360,16 @@ fn movable(entry: &SettingsEntry, there: &Servers) -> Result<Option<Value>, NotC
         Some(same) if same.command == launch.command && same.args == launch.args => Ok(None),
         Some(other) => Err(NotConnected::Taken(other.command_line())),
         None => {
-            let mut value = json!({ "command": launch.command, "args": launch.args, "unannotated": "ask" });
-            if let (false, Some(fields)) = (launch.env.is_empty(), value.as_object_mut()) {
-                fields.insert("env".to_owned(), json!(launch.env));
-            }
-            Ok(Some(value))
+            let fields = [
+                ("command", json!(launch.command)),
+                ("args", json!(launch.args)),
+                ("env", json!(launch.env)),
+            ];
+            let fields = fields.into_iter().filter(|(key, _)| *key != "env" || !launch.env.is_empty());
+            let entry = fields.map(|(key, value)| (key.to_owned(), value)).collect();
+            let Checked { mut entry, .. } = checked(entry, given)?;
+            entry.insert("unannotated".to_owned(), json!("ask"));
+            Ok(Some(Value::Object(entry)))
         }
     }
 }

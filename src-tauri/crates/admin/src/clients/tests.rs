@@ -1,6 +1,7 @@
 //! A client in a home of its own: connected, moved behind the shield, given back.
 
 use super::*;
+use crate::catalog::GivenSecrets;
 use serde_json::{Value, json};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -8,6 +9,8 @@ struct Desk {
     clients: Clients,
     dir: tempfile::TempDir,
 }
+
+static NO_SECRETS: GivenSecrets = GivenSecrets::new();
 
 const CURSOR: ClientTarget<'static> = ClientTarget { id: "cursor", project: None };
 
@@ -89,7 +92,8 @@ fn a_client_is_connected_and_given_back_as_it_was() {
 #[test]
 fn servers_move_behind_the_shield_and_back() {
     let desk = desk(Some(BEFORE));
-    let change = desk.connect(ConnectRequest::Move { secrets: false, only: None }).unwrap();
+    let change =
+        desk.connect(ConnectRequest::Move { secrets: false, only: None, given: &NO_SECRETS }).unwrap();
     assert_eq!(change.names, ["notes"]);
     let left: Vec<String> = change.left.iter().map(|left| format!("{}: {}", left.name, left.why)).collect();
     assert_eq!(
@@ -105,7 +109,10 @@ fn servers_move_behind_the_shield_and_back() {
     let shim = desk.clients.shim.display().to_string();
     let text = desk.text().unwrap();
     assert!(text.contains(&shim) && !text.contains("t0ken") && text.contains("// mine"), "{text}");
-    assert_eq!(desk.connect(ConnectRequest::Move { secrets: false, only: None }).unwrap().names, [""; 0]);
+    assert_eq!(
+        desk.connect(ConnectRequest::Move { secrets: false, only: None, given: &NO_SECRETS }).unwrap().names,
+        [""; 0]
+    );
     // Somebody else changes the file meanwhile: the entry comes back, and what they wrote stays.
     std::fs::write(desk.file(), text.replace("// mine", "// theirs")).unwrap();
     desk.disconnect(None).unwrap();
@@ -119,7 +126,7 @@ fn servers_move_one_by_one_and_the_others_stay_as_they_are() {
         desk(Some(&BEFORE.replace("\"far\"", "\"more\": { \"command\": \"more-mcp\" },\n    \"far\"")));
     let before: Value = serde_json::from_str(&desk.text().unwrap().replace("// mine", "")).unwrap();
     let only = ["more".to_owned()];
-    let request = ConnectRequest::Move { secrets: false, only: Some(&only) };
+    let request = ConnectRequest::Move { secrets: false, only: Some(&only), given: &NO_SECRETS };
     let change = desk.connect(request).unwrap();
     assert_eq!((change.names.as_slice(), change.left.as_slice()), (&only[..], &[][..]));
     assert!(desk.servers()["more"].is_object() && desk.servers()["notes"].is_null());
@@ -129,7 +136,7 @@ fn servers_move_one_by_one_and_the_others_stay_as_they_are() {
     // It has moved already, and `none` was never there.
     for name in ["more", "none"] {
         let only = [name.to_owned()];
-        let request = ConnectRequest::Move { secrets: false, only: Some(&only) };
+        let request = ConnectRequest::Move { secrets: false, only: Some(&only), given: &NO_SECRETS };
         let refused = desk.clients.connect(CURSOR, request).unwrap_err().to_string();
         assert_eq!(refused, format!("Cursor starts no server `{name}` itself that could be moved"));
     }
@@ -156,7 +163,7 @@ fn a_client_is_given_the_servers_of_a_profile() {
 fn one_server_of_several_is_disconnected() {
     let desk = desk(Some(BEFORE));
     desk.connect(ConnectRequest::Each).unwrap();
-    desk.connect(ConnectRequest::Move { secrets: false, only: None }).unwrap();
+    desk.connect(ConnectRequest::Move { secrets: false, only: None, given: &NO_SECRETS }).unwrap();
     desk.disconnect(Some("notes")).unwrap();
     let text = desk.text().unwrap();
     assert!(text.contains("t0ken") && text.contains("\"filesystem\""), "{text}");
@@ -170,7 +177,7 @@ fn one_server_of_several_is_disconnected() {
 fn what_somebody_else_wrote_between_two_disconnects_stays() {
     let desk = desk(Some(BEFORE));
     desk.connect(ConnectRequest::Each).unwrap();
-    desk.connect(ConnectRequest::Move { secrets: false, only: None }).unwrap();
+    desk.connect(ConnectRequest::Move { secrets: false, only: None, given: &NO_SECRETS }).unwrap();
     let text = desk.text().unwrap().replace("// mine", "// theirs");
     std::fs::write(desk.file(), text).unwrap();
     desk.disconnect(Some("notes")).unwrap();
@@ -213,7 +220,10 @@ fn what_is_taken_changed_or_not_understood_is_refused() {
     );
     let each = desk.clients.connect(CURSOR, ConnectRequest::Each).unwrap();
     assert_eq!((each.names.as_slice(), each.left[0].name.as_str()), (&["time".to_owned()][..], "notes"));
-    let moved = desk.clients.connect(CURSOR, ConnectRequest::Move { secrets: false, only: None }).unwrap();
+    let moved = desk
+        .clients
+        .connect(CURSOR, ConnectRequest::Move { secrets: false, only: None, given: &NO_SECRETS })
+        .unwrap();
     assert_eq!(moved.left[0].why.to_string(), "a server of yours has this name already, and starts `other`");
     std::fs::write(desk.file(), BEFORE.replace("mine", "theirs")).unwrap();
     let stale = desk.clients.write(&each).unwrap_err();

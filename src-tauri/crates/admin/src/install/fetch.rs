@@ -41,7 +41,7 @@ pub async fn install_among(
 ) -> Result<Installed, InstallError> {
     installer.home.prepare()?;
     let (server, command) = find(servers, name)?;
-    let store = PackageStore::lock(&installer.home)?;
+    let store = PackageStore::lock(installer, name).await?;
     let installed = |record: PackageRecord, already| {
         let folder = store.packages.folder(&record);
         Installed { server: name.to_owned(), record, folder, already }
@@ -58,12 +58,16 @@ pub async fn install_among(
     Ok(installed(record, false))
 }
 
-/// Removes packages that no server's entry names, such as one of a server that was not added after all.
+/// Removes packages that no server's entry names, such as one of a server that was not added after all. Where another
+/// installation runs, that does it.
 ///
 /// # Errors
 /// [`InstallError`].
 pub fn sweep(installer: &Installer) -> Result<(), InstallError> {
-    PackageStore::lock(&installer.home)?.sweep(&Servers::load(&installer.home)?)
+    match PackageStore::try_lock(&installer.home, "")? {
+        Ok(store) => store.sweep(&Servers::load(&installer.home)?),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Returns `true` if a server is started by a package runner.

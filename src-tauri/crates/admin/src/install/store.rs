@@ -1,20 +1,32 @@
 //! The folders of all packages, changed by one installer at a time.
 
-use super::InstallError;
 use super::build_sandbox::{BuildSandbox, STAGING};
+use super::{InstallError, Installer};
 use ironcurtain_daemon::atomic_file;
 use ironcurtain_daemon::config::Servers;
+use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::home::{Home, private_dir};
 use ironcurtain_daemon::packages::{PackageRecord, Packages, RunnerCommand, tree};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The part of the hash that is in a folder's name.
 const SHORT: usize = 12;
+
+/// The longest name of a server that is read from the lock file, in bytes.
+const LONGEST_NAME: u64 = 200;
+
+/// Packages that another installation holds.
+pub(super) struct Busy {
+    /// The server that it is for.
+    pub(super) holder: String,
+    lock: File,
+    packages: Packages,
+}
 
 /// The folders and records of packages. Nobody else installs or removes while one is there.
 pub(super) struct PackageStore {
@@ -23,19 +35,54 @@ pub(super) struct PackageStore {
 }
 
 impl PackageStore {
-    /// Locks the packages of a person; it waits for nobody.
-    pub(super) fn lock(home: &Home) -> Result<Self, InstallError> {
+    /// Locks the packages for a server. Waits for another installation where the installer says so, as long as its patience.
+    pub(super) async fn lock(installer: &Installer, server: &str) -> Result<Self, InstallError> {
+        let busy = match Self::try_lock(&installer.home, server)? {
+            Ok(store) => return Ok(store),
+            Err(busy) => busy,
+        };
+        let Some(waiting) = installer.waiting else { return Err(InstallError::Busy(busy.holder)) };
+        waiting(&busy.holder);
+        let Busy { holder, lock, packages } = busy;
+        let path = packages.records.join("lock");
+        let locked = tokio::task::spawn_blocking(move || {
+            flock(&lock, FlockOperation::LockExclusive).map(|()| lock).map_err(io::Error::from)
+        });
+        let Ok(locked) = tokio::time::timeout(installer.patience, locked).await else {
+            return Err(InstallError::Busy(holder));
+        };
+        let lock = locked.map_err(io::Error::other).flatten();
+        let lock = lock.map_err(|source| InstallError::Folder { path: path.clone(), source })?;
+        Self::held(packages, lock, server)
+    }
+
+    /// Locks the packages, unless another installation has them.
+    pub(super) fn try_lock(home: &Home, server: &str) -> Result<Result<Self, Busy>, InstallError> {
         let packages = Packages::of(home);
         private_dir(&packages.records)?;
         private_dir(&packages.files)?;
         let path = packages.records.join("lock");
-        let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
-        let lock = lock.map_err(|source| InstallError::Folder { path: path.clone(), source })?;
+        let folder = |source| InstallError::Folder { path: path.clone(), source };
+        let lock =
+            OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
+        let lock = lock.map_err(folder)?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { packages, _lock: lock }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(InstallError::Busy),
-            Err(e) => Err(InstallError::Folder { path, source: e.into() }),
+            Ok(()) => Self::held(packages, lock, server).map(Ok),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let mut holder = String::new();
+                (&lock).take(LONGEST_NAME).read_to_string(&mut holder).map_err(folder)?;
+                Ok(Err(Busy { holder: visible::line(&holder), lock, packages }))
+            }
+            Err(e) => Err(folder(e.into())),
         }
+    }
+
+    /// Writes down for whom the packages are locked.
+    fn held(packages: Packages, lock: File, server: &str) -> Result<Self, InstallError> {
+        let written = lock.set_len(0).and_then(|()| lock.write_all_at(server.as_bytes(), 0));
+        let path = packages.records.join("lock");
+        written.map_err(|source| InstallError::Folder { path, source })?;
+        Ok(Self { packages, _lock: lock })
     }
 
     /// Moves what was built to where packages are, closed for writing, and completes its record.

@@ -23,7 +23,7 @@ pub struct Update {
     pub from: String,
     /// The version that could be.
     pub to: String,
-    /// Why the version that is there could not be compared: then every tool counts as new.
+    /// Why the two could not be compared: then every tool counts as new.
     pub not_compared: Option<InstallError>,
     /// The differences between the tools of the two.
     pub tools: Vec<ToolChange>,
@@ -65,9 +65,9 @@ pub enum ToolChange {
     },
 }
 
-/// Installs another version of a server's package beside the one that is there, and starts both, in sandboxes without
-/// network, to compare their tools. `version` is the newest when it is not named. A version that is there and does not
-/// start is no reason to keep it; a new one that does not start is none to take it.
+/// Installs another version of a server's package beside the one that is there, and starts both without the user's secrets, to
+/// compare their tools. `version` is the newest when it is not named. A version that is there and does not start is no reason to
+/// keep it. A new one that does not start is none to take it, unless it may need a secret to start: then it is not compared.
 ///
 /// # Errors
 /// [`InstallError`].
@@ -86,7 +86,7 @@ pub async fn look_for_update(
     if command.requested.version.is_some() && command.position.is_none() {
         return Err(not_understood("its entry names the version with `=`; change it there".to_owned()));
     }
-    let store = PackageStore::lock(&installer.home)?;
+    let store = PackageStore::lock(installer, name).await?;
     let not_ready = |problem| InstallError::NotReady { server: name.to_owned(), problem };
     let there = store.packages.ready(server).map_err(not_ready)?;
     let (Some(there), Ok(Some(old))) = (there, store.packages.record(name)) else {
@@ -102,10 +102,12 @@ pub async fn look_for_update(
     record.requested.version = command.requested.version.as_ref().map(|_| record.version.clone());
     let new = store.packages.ready_with(server, &command, &record).map_err(not_ready)?;
     let before = tools(installer, &there.server, &old.version).await;
-    let after = tools(installer, &new.server, &record.version).await?;
-    let (before, not_compared) = match before {
-        Ok(before) => (before, None),
-        Err(problem) => (Vec::new(), Some(problem)),
+    let after = tools(installer, &new.server, &record.version).await;
+    let (before, after, not_compared) = match (before, after) {
+        (Ok(before), Ok(after)) => (before, after, None),
+        (Err(problem), Ok(after)) => (Vec::new(), after, Some(problem)),
+        (_, Err(problem)) if !server.secret_names().is_empty() => (Vec::new(), Vec::new(), Some(problem)),
+        (_, Err(problem)) => return Err(problem),
     };
     drop((there, new));
     Ok(Updated::Found(Box::new(Update {
@@ -186,7 +188,7 @@ async fn tools(
         secrets: installer.secrets.clone(),
     };
     let servers = Servers::load(&installer.home)?;
-    let look = inspect_server(&inspection, &servers, server).await;
+    let look = inspect_server(&inspection, &servers, &server.without_secrets()).await;
     let bad = |e| InstallError::Inspect { version: version.to_owned(), problem: Box::new(e) };
     look.and_then(|look| look.listed).map_err(bad)
 }

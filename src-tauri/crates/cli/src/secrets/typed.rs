@@ -31,6 +31,14 @@ pub fn line(prompt: &str) -> anyhow::Result<Secret> {
     from_terminal(prompt)
 }
 
+/// The first line of standard input.
+pub fn piped() -> anyhow::Result<Secret> {
+    let mut text = String::new();
+    let read = io::stdin().lock().take(MOST + 1).read_line(&mut text);
+    read.context("standard input is no text")?;
+    Ok(Secret::typed(&text)?)
+}
+
 /// A line that is not shown while it is typed.
 fn from_terminal(prompt: &str) -> anyhow::Result<Secret> {
     let typed = || -> io::Result<String> {
@@ -44,8 +52,20 @@ fn from_terminal(prompt: &str) -> anyhow::Result<Secret> {
         writeln!(&tty)?;
         read.map(|_| line)
     };
-    let typed = typed().with_context(|| format!("there is no terminal to ask at for this: {prompt}"))?;
+    let typed = typed().with_context(|| no_terminal(prompt))?;
     Ok(Secret::typed(&typed)?)
+}
+
+/// Why nothing could be typed, and what to do.
+fn no_terminal(prompt: &str) -> String {
+    if prompt == super::PASSPHRASE {
+        return "your secrets are locked, and there is no terminal to type the passphrase; run this in a terminal, or: echo PASSPHRASE | \
+            ironcurtain secrets unlock --stdin"
+            .to_owned();
+    }
+    format!(
+        "there is no terminal to ask at for this: {prompt}; run this in a terminal, or pipe it to standard input"
+    )
 }
 
 /// A terminal that does not show what is typed. Dropped, it does again; no key ends the program meanwhile.

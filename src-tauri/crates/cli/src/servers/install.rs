@@ -9,12 +9,12 @@ use clap::Args;
 use ironcurtain_admin::install::{
     Installed, Installer, ToolChange, Update, Updated, install as install_package, look_for_update,
 };
+use ironcurtain_daemon::Home;
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::packages::PackageState;
 use ironcurtain_daemon::secrets::SecretStore;
-use ironcurtain_daemon::{Home, Servers};
 use serde_json::{Value, json};
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -60,8 +60,7 @@ pub fn install(home: Home, options: &InstallOptions, screen: Screen) -> anyhow::
 
 /// Looks for another version of a server's package, and takes it after a yes.
 pub fn update(home: Home, options: &UpdateOptions, screen: Screen) -> anyhow::Result<ExitCode> {
-    let secrets = crate::secrets::opened_for(Servers::load(&home)?.find(Some(&options.name)))?;
-    let installer = installer(home, options.allow_root, secrets)?;
+    let installer = installer(home, options.allow_root, crate::secrets::store()?)?;
     let found = runtime()?.block_on(look_for_update(&installer, &options.name, options.to.as_deref()))?;
     let update = match found {
         Updated::Found(update) => update,
@@ -97,7 +96,15 @@ pub fn state_json(state: &PackageState) -> Value {
 }
 
 fn installer(home: Home, allow_root: bool, secrets: SecretStore) -> anyhow::Result<Installer> {
-    Ok(Installer { secrets, home, programs: programs()?, allow_root, patience: PATIENCE })
+    let waiting = Some(waiting as fn(&str));
+    Ok(Installer { secrets, home, programs: programs()?, allow_root, patience: PATIENCE, waiting })
+}
+
+/// Says whose installation is waited for.
+pub(super) fn waiting(other: &str) {
+    // Nobody misses it.
+    let _ =
+        writeln!(io::stderr(), "Waiting for another installation ({}) to finish ...", visible::line(other));
 }
 
 fn runtime() -> io::Result<tokio::runtime::Runtime> {
@@ -191,7 +198,7 @@ fn update_text(server: &str, update: &Update) -> Sheet {
             }
         }
     }
-    if update.tools.is_empty() {
+    if update.tools.is_empty() && update.not_compared.is_none() {
         lines.line("  Its tools are the same, word for word.");
     } else {
         lines.line(format_args!(

@@ -2,6 +2,7 @@
 
 use crate::sheet::{Sheet, counted};
 use ironcurtain_admin::annotate::{AnnotationChange, AnnotationChanges, AnnotationsFile, Draft, DraftTool};
+use ironcurtain_admin::introduction::UnannotatedCalls;
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::packages::{PackageState, Packages};
 use ironcurtain_daemon::{AutostartSettings, GitConfigSettings, Sandbox, Server, Servers};
@@ -11,11 +12,14 @@ use serde_json::{Value, json};
 /// The longest reason shown, in characters.
 const REASON: usize = 160;
 
+/// The fate of calls of a tool that is left out.
+type Fate<'a> = &'a dyn Fn(&str) -> UnannotatedCalls;
+
 /// For people: tool by tool, what is unsure marked, and what is to change.
-pub fn text(draft: &Draft, changes: &AnnotationChanges) -> Sheet {
+pub fn text(draft: &Draft, changes: &AnnotationChanges, fate: Fate<'_>) -> Sheet {
     let mut out = Sheet::default();
     for tool in &draft.tools {
-        tool_text(&mut out, tool, changes.of(&tool.listed.name));
+        tool_text(&mut out, (draft, tool), changes.of(&tool.listed.name), fate);
     }
     for name in &changes.unseen {
         out.line(format_args!("{name}: not listed by the server this time; its annotation is kept"));
@@ -27,14 +31,10 @@ pub fn text(draft: &Draft, changes: &AnnotationChanges) -> Sheet {
         draft.tools.iter().flat_map(arguments).filter(|a| a.confidence == confidence).count()
     };
     let (unknown, unsure) = (sure_as(Confidence::Unknown), sure_as(Confidence::Low));
-    let left_out = draft.tools.iter().filter(|tool| left_out(tool).is_some()).count();
-    out.line(format_args!(
-        "{}: {}; {} to look at (marked ?); {} left out, which stay refused.",
-        draft.server,
-        counted(draft.tools.len(), "tool"),
-        counted(unsure, "argument"),
-        left_out
-    ));
+    out.line(summary(draft, fate));
+    if unsure > 0 {
+        out.line(format_args!("{} of these are guesses (marked ?).", counted(unsure, "argument")));
+    }
     if unknown > 0 {
         out.line(format_args!(
             "LOOK AT {} (marked ??): nothing tells what it is, and `none` is not judged.",
@@ -49,12 +49,41 @@ pub fn text(draft: &Draft, changes: &AnnotationChanges) -> Sheet {
     out
 }
 
-fn tool_text(out: &mut Sheet, tool: &DraftTool, change: Option<&AnnotationChange>) {
+/// The number of tools, and of those that are left out by what happens to their calls.
+fn summary(draft: &Draft, fate: Fate<'_>) -> String {
+    let left_out = draft.tools.iter().filter(|tool| left_out(tool).is_some());
+    let fates: Vec<UnannotatedCalls> = left_out.map(|tool| fate(&tool.listed.name)).collect();
+    let mut words = vec![format!("{} understood", draft.tools.len() - fates.len())];
+    let mut count = |is_it: &dyn Fn(&UnannotatedCalls) -> bool, what: &str| {
+        let number = fates.iter().filter(|fate| is_it(fate)).count();
+        if number > 0 {
+            words.push(format!("{number} {what}"));
+        }
+    };
+    count(&|fate| *fate == UnannotatedCalls::Asked, "will ask every time");
+    count(&|fate| *fate == UnannotatedCalls::Free, "will ask every time once the server reaches anything");
+    count(&|fate| *fate == UnannotatedCalls::Refused, "refused");
+    count(&|fate| matches!(fate, UnannotatedCalls::Denied(_)), "denied by your policy");
+    format!("{}: {}.", counted(draft.tools.len(), "tool"), words.join(", "))
+}
+
+fn tool_text(
+    out: &mut Sheet,
+    (draft, tool): (&Draft, &DraftTool),
+    change: Option<&AnnotationChange>,
+    fate: Fate<'_>,
+) {
     let summary = tool.summary();
     let dash = if summary.is_empty() { "" } else { " - " };
     out.line(format_args!("{}{dash}{summary}", tool.listed.name));
     if let Some(reason) = left_out(tool) {
-        out.line(format_args!("  LEFT OUT, stays refused: {reason}"));
+        let fate = fate(&tool.listed.name);
+        let decide = if tool.is_unclear {
+            format!(" To decide now: ironcurtain servers annotate {}", draft.server)
+        } else {
+            String::new()
+        };
+        out.line(format_args!("  {}: {fate}, because {reason}.{decide}", tool.listed.name));
     }
     let width = arguments(tool).map(|argument| argument.name.chars().count()).max().unwrap_or_default();
     for argument in arguments(tool) {
@@ -77,7 +106,7 @@ fn tool_text(out: &mut Sheet, tool: &DraftTool, change: Option<&AnnotationChange
             }
             arguments.iter().for_each(|words| out.line(format_args!("  change: {words}")));
         }
-        Some(AnnotationChange::LeftOut) => out.line("  change: it was annotated, and will be refused"),
+        Some(AnnotationChange::LeftOut) => out.line("  change: it was annotated, and is no longer"),
         Some(AnnotationChange::New | AnnotationChange::Same | AnnotationChange::StillLeftOut) | None => {}
     }
     out.line("");

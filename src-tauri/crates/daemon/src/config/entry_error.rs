@@ -94,9 +94,11 @@ pub enum RemoteEntryError {
     /// It is none.
     #[error("`url`: `{0}` is not the address of a server; write it as `https://host/path`")]
     NoUrl(String),
-    /// It has a name and a password in it.
-    #[error("`url` has a login in it; write the login as a header, in `headers`")]
-    Login,
+    /// It has a login in it, before the host that it leads to.
+    #[error(
+        "`url` has a login before `@`, in an address that leads to `{0}`; remove it, and write a login as a header, in `headers`"
+    )]
+    Login(String),
     /// Everybody on the way could read along.
     #[error("`url`: what is sent to `{0}` by `http` can be read on the way; write it with `https://`")]
     Unencrypted(String),

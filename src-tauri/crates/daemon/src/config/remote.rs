@@ -43,7 +43,8 @@ impl RemoteServer {
     ) -> Result<Self, RemoteEntryError> {
         let parsed = Url::parse(url).map_err(|_| RemoteEntryError::NoUrl(shown(url)))?;
         if !parsed.username().is_empty() || parsed.password().is_some() {
-            return Err(RemoteEntryError::Login);
+            let host = parsed.host_str().unwrap_or_default().to_owned();
+            return Err(RemoteEntryError::Login(host));
         }
         let (host, port) = parsed
             .host_str()
@@ -80,6 +81,12 @@ impl RemoteServer {
     #[must_use]
     pub fn headers(&self) -> &BTreeMap<String, String> {
         &self.headers
+    }
+
+    /// Returns the server without the headers that name a secret.
+    pub(super) fn without_secrets(mut self) -> Self {
+        self.headers.retain(|_, value| secrets::named_in_header(value) == Ok(None));
+        self
     }
 
     /// The rules of the only host that is connected to, with the addresses that it may have although they are not public.
@@ -163,7 +170,8 @@ mod tests {
             ("http://1.1.1.1/mcp", "write it with `https://`"),
             ("ftp://mcp.example.com/", "is not the address of a server"),
             ("mcp.example.com", "is not the address of a server"),
-            ("https://me:pw@mcp.example.com/", "write the login as a header"),
+            ("https://me:pw@mcp.example.com/", "that leads to `mcp.example.com`"),
+            ("https://good.example@evil.example/mcp", "that leads to `evil.example`"),
             ("https://intranet/mcp", "has no dot"),
         ] {
             assert!(remote(refused).unwrap_err().contains(why), "{refused}: {:?}", remote(refused));

@@ -32,7 +32,7 @@ pub struct Server {
     pub sandbox: Sandbox,
     /// The way it writes files.
     pub file_writes: FileWrites,
-    /// The answer to its tools that nobody has annotated. Never to ask where it has no sandbox.
+    /// The answer to its tools that nobody has annotated. Never to ask for a program that runs here without a sandbox.
     pub unannotated: Unannotated,
     /// Its requests for the client's model.
     pub sampling: Sampling,
@@ -52,6 +52,9 @@ pub enum Sampling {
     Deny,
 }
 
+/// The value of a variable whose secret is withheld: some servers only look whether there is one.
+const WITHHELD: &str = "withheld";
+
 impl Server {
     /// The program of the embedded filesystem server, which is part of IronCurtain.
     pub const EMBEDDED: &str = "ironcurtain-filesystem";
@@ -63,6 +66,18 @@ impl Server {
         let of_headers = headers.filter_map(|value| Some(secrets::named_in_header(value).ok()??.1));
         let of_env = self.env.values().filter_map(|value| secrets::named(value).ok()?);
         of_env.chain(of_headers).collect()
+    }
+
+    /// Returns the server with a placeholder in each variable that names a secret, and without each header that does: what is
+    /// tried before the user has said that it may have them.
+    #[must_use]
+    pub fn without_secrets(&self) -> Self {
+        let mut server = self.clone();
+        for value in server.env.values_mut().filter(|value| secrets::named(value) != Ok(None)) {
+            WITHHELD.clone_into(value);
+        }
+        server.remote = server.remote.map(RemoteServer::without_secrets);
+        server
     }
 
     /// The identity of what is started: another program, other arguments or another address are another server.

@@ -167,10 +167,7 @@ impl StoredServer {
                 StoredFileWrites::InPlace => FileWrites::InPlace,
                 StoredFileWrites::Replace => FileWrites::Replace,
             },
-            unannotated: match self.unannotated {
-                StoredUnannotated::Deny => Unannotated::Deny,
-                StoredUnannotated::Ask => Unannotated::Ask,
-            },
+            unannotated: self.unannotated.into(),
         })
     }
 }
@@ -198,10 +195,19 @@ enum StoredFileWrites {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "Unannotated"))]
 #[serde(rename_all = "kebab-case")]
-enum StoredUnannotated {
+pub(super) enum StoredUnannotated {
     #[default]
     Deny,
     Ask,
+}
+
+impl From<StoredUnannotated> for Unannotated {
+    fn from(stored: StoredUnannotated) -> Self {
+        match stored {
+            StoredUnannotated::Deny => Self::Deny,
+            StoredUnannotated::Ask => Self::Ask,
+        }
+    }
 }
 
 /// The keys of an entry that agent clients act on and IronCurtain does not.

@@ -4,9 +4,8 @@ use super::entry_error::EntryError;
 use super::remote::RemoteServer;
 use super::sandbox::{PassEnv, Sandbox};
 use super::server::{Sampling, Server};
-use super::stored::{checked_name, ignored};
+use super::stored::{StoredUnannotated, checked_name, ignored};
 use crate::mounts::FileWrites;
-use ironcurtain_policy::Unannotated;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -29,6 +28,9 @@ pub(super) struct StoredRemote {
     /// The fate of its requests for the model of the agent client (`sampling/createMessage`).
     #[serde(default)]
     sampling: Sampling,
+    /// `deny` (default): a tool that nobody has annotated is refused; `ask`: the user is asked about each call of it.
+    #[serde(default)]
+    unannotated: StoredUnannotated,
     /// Its description, for people.
     #[serde(default)]
     description: Option<String>,
@@ -71,7 +73,7 @@ impl StoredRemote {
             works_with: Vec::new(),
             sandbox: Sandbox::OptedOut,
             file_writes: FileWrites::default(),
-            unannotated: Unannotated::default(),
+            unannotated: self.unannotated.into(),
             sampling: self.sampling,
         })
     }

@@ -1,5 +1,6 @@
 //! The entry of a bundle's server: its command with the words filled in that stand as `${...}`.
 
+use super::super::foreign::mentions_secret;
 use super::error::BundleError;
 use super::manifest::StartOf;
 use ironcurtain_daemon::secrets::named;
@@ -19,20 +20,23 @@ impl Fill<'_> {
         let StartOf { command, args, mut env, mut platform_overrides } = start;
         let here = platform_overrides.remove("linux").unwrap_or_default();
         env.extend(here.env);
+        let (command, args) = (here.command.unwrap_or(command), here.args.unwrap_or(args));
+        let written = env.iter().flat_map(|(key, value)| [key, value]).chain(&args).chain([&command]);
+        written.into_iter().try_for_each(|text| not_a_secret(text))?;
         let mut filled_args = Vec::new();
-        for text in here.args.unwrap_or(args) {
+        for text in args {
             filled_args.extend(self.argument(&text)?);
         }
         let mut filled = Map::new();
         for (key, template) in env {
             let Some(text) = self.filled(&template)? else { continue };
             // A value of its own is the person's, or the name of their secret for it.
-            if self.setting(&template).is_none() {
-                not_a_secret(&text)?;
+            if self.setting(&template).is_none() && named(&text) != Ok(None) {
+                return Err(BundleError::NotItsSecret(text));
             }
             filled.insert(key, json!(text));
         }
-        let command = self.filled(&here.command.unwrap_or(command))?.unwrap_or_default();
+        let command = self.filled(&command)?.unwrap_or_default();
         let fields =
             [("command", json!(command)), ("args", json!(filled_args)), ("env", Value::Object(filled))];
         Ok(fields.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())
@@ -77,7 +81,7 @@ impl Fill<'_> {
     }
 }
 
-/// Refuses the maker's name of a secret of the person's.
+/// Refuses a maker's text with the name of a secret of the user's in it.
 pub(super) fn not_a_secret(text: &str) -> Result<(), BundleError> {
-    if named(text) == Ok(None) { Ok(()) } else { Err(BundleError::NotItsSecret(text.to_owned())) }
+    if mentions_secret(text) { Err(BundleError::NotItsSecret(text.to_owned())) } else { Ok(()) }
 }

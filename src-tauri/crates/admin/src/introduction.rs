@@ -1,0 +1,182 @@
+//! Sentences that introduce a server to the user, before it is tried and before it is added.
+//!
+//! - INVARIANT: each is made from the server's entry, or from the policy's own judgement of a call. None is written for a kind of
+//!   server by hand.
+
+use crate::trial::PolicyTrial;
+use ironcurtain_daemon::config::{FileView, NetworkSettings, SandboxSettings, Server};
+use ironcurtain_daemon::consent::visible;
+use ironcurtain_daemon::packages::{Registry, RequestedPackage, RunnerCommand};
+use ironcurtain_daemon::secrets::{named, named_in_header};
+use ironcurtain_policy::{DeniedBy, Verdict};
+use serde_json::Map;
+use std::fmt::{self, Display, Formatter};
+
+/// The most characters of a command line in a question.
+const IN_QUESTION: usize = 60;
+
+/// What is about to happen when a server is tried: sentences, and the question whose yes starts it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrialNotice {
+    /// The program or the address, and what is downloaded.
+    pub lines: Vec<String>,
+    /// The question.
+    pub question: String,
+    /// The line that is shown while it is tried.
+    pub progress: String,
+}
+
+/// The fate of calls of a tool that nobody has annotated, by the policy's own judgement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnannotatedCalls {
+    /// The user is asked at every call.
+    Asked,
+    /// They run: the server reaches nothing.
+    Free,
+    /// They are refused until the tool is annotated.
+    Refused,
+    /// A rule of the policy denies them.
+    Denied(String),
+}
+
+impl TrialNotice {
+    /// For a server that is not trusted with anything yet.
+    #[must_use]
+    pub fn new(server: &Server) -> Self {
+        if let Some(remote) = &server.remote {
+            let host = host(server).unwrap_or_default();
+            let headers = names("Sends the headers", remote.headers().keys());
+            return Self {
+                lines: std::iter::once(format!("Address: {remote}")).chain(headers).collect(),
+                question: format!("Connect to `{host}`, without your secrets, to read its list of tools?"),
+                progress: format!("Connecting to {remote} to read its list of tools ..."),
+            };
+        }
+        let mut lines = vec![format!("Program: {}", visible::line(&server.command_line()))];
+        lines.extend(names("Variables it is given", server.env.keys().filter(|key| *key != "HOME")));
+        let package = RunnerCommand::of(server).ok().flatten().map(|command| command.requested);
+        lines.extend(package.as_ref().map(download));
+        let place = if server.sandbox.settings().is_some() { "in its sandbox" } else { "WITHOUT A SANDBOX" };
+        let what = visible::head(&visible::line(&server.command_line()), IN_QUESTION);
+        let act = match &package {
+            Some(package) => format!("Download `{package}` and start it {place}"),
+            None => format!("Start `{what}` {place}"),
+        };
+        Self {
+            lines,
+            question: format!("{act}, without your secrets, to read its list of tools?"),
+            progress: format!("Starting it {place}, without your secrets, to read its list of tools ..."),
+        }
+    }
+}
+
+/// Sentences about what a server reaches, by its entry.
+#[must_use]
+pub fn reach(server: &Server) -> Vec<String> {
+    let mut lines = Vec::new();
+    match (host(server), server.sandbox.settings()) {
+        (Some(host), _) => lines.push(format!(
+            "It runs on {host}, outside this computer's sandbox. IronCurtain checks each call, but cannot limit what it does."
+        )),
+        (None, None) => {
+            lines.push("It runs WITHOUT A SANDBOX: it reaches everything that you can.".to_owned());
+        }
+        (None, Some(settings)) => lines.extend(sandbox(settings)),
+    }
+    for path in &server.works_with {
+        lines.push(format!(
+            "It is to work with `{path}`, which stays closed until you say yes for the agent that uses it."
+        ));
+    }
+    let of_env = server.env.iter().filter_map(|(key, value)| Some((key, named(value).ok()??)));
+    let headers = server.remote.iter().flat_map(|remote| remote.headers());
+    let of_headers = headers.filter_map(|(key, value)| Some((key, named_in_header(value).ok()??.1)));
+    for (key, secret) in of_env.chain(of_headers) {
+        lines.push(format!("It is given your secret `{secret}` as `{key}`."));
+    }
+    lines.iter().map(|line| visible::line(line)).collect()
+}
+
+fn sandbox(settings: &SandboxSettings) -> Vec<String> {
+    let files = match settings.view.unwrap_or(FileView::Roots) {
+        FileView::Roots => "It runs in a sandbox, and sees the files that you grant.",
+        FileView::HostRead => {
+            "It runs in a sandbox, and reads this computer's files except keys and protected ones."
+        }
+    };
+    let mut lines = vec![files.to_owned()];
+    lines.extend(listed("It always changes", &settings.filesystem.allow_write));
+    lines.extend(listed("It always reads", &settings.filesystem.allow_read));
+    lines.push(match &settings.network {
+        None => "It has no network.".to_owned(),
+        Some(network) if network.is_closed() => "It has no network.".to_owned(),
+        Some(network) => self::network(network),
+    });
+    lines
+}
+
+fn network(network: &NetworkSettings) -> String {
+    let hosts = network.allowed_domains.join("`, `");
+    match (network.allowed_domains.is_empty(), network.ask_unknown) {
+        (true, _) => "You are asked about each host that it wants to reach.".to_owned(),
+        (false, true) => format!("It reaches `{hosts}`, and you are asked about any other host."),
+        (false, false) => format!("It reaches `{hosts}`, and no other host."),
+    }
+}
+
+fn listed(what: &str, paths: &[String]) -> Option<String> {
+    (!paths.is_empty()).then(|| format!("{what} `{}`.", paths.join("`, `")))
+}
+
+fn names<'a>(what: &str, all: impl Iterator<Item = &'a String>) -> Option<String> {
+    let all: Vec<&str> = all.map(String::as_str).collect();
+    (!all.is_empty()).then(|| visible::line(&format!("{what}: {}", all.join(", "))))
+}
+
+fn download(package: &RequestedPackage) -> String {
+    let version = if package.version.is_some() { "" } else { ", the newest version" };
+    let registry = match package.registry {
+        Registry::Npm => "npm",
+        Registry::Pypi => "PyPI",
+    };
+    let with =
+        if package.with.is_empty() { String::new() } else { format!(" and {}", package.with.join(", ")) };
+    format!("Downloads: `{package}`{with} from {registry}{version}, and what it depends on")
+}
+
+/// The host that a remote server is reached at, with a port that is not the usual one.
+fn host(server: &Server) -> Option<String> {
+    let url = server.remote.as_ref()?.url();
+    let host = url.host_str().unwrap_or_default();
+    Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+}
+
+impl UnannotatedCalls {
+    /// Judges a call of a tool that nobody has annotated, as the trusted process would without a grant.
+    #[must_use]
+    pub fn judged(trial: &PolicyTrial, server: &str, tool: &str) -> Self {
+        // One that is annotated already is judged as if it were not: no tool has this name.
+        let tool = if trial.snapshot.annotations.get(server, tool).is_some() { "" } else { tool };
+        match trial.judge(server, tool, &Map::new(), None).outcome {
+            Err(denial) if denial.by == DeniedBy::UnknownTool => Self::Refused,
+            Err(denial) => Self::Denied(denial.reason.to_string()),
+            Ok(explanation) => match explanation.verdict {
+                Verdict::Allow(_) => Self::Free,
+                Verdict::Escalate(_) => Self::Asked,
+                Verdict::Deny(denial) => Self::Denied(denial.reason.to_string()),
+            },
+        }
+    }
+}
+
+/// The end of "its calls ...".
+impl Display for UnannotatedCalls {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asked => f.write_str("you will be asked at every call"),
+            Self::Free => f.write_str("calls run without a question while the server reaches nothing, and you will be asked at every call once it does"),
+            Self::Refused => f.write_str("calls are refused"),
+            Self::Denied(reason) => write!(f, "calls are denied by your policy ({reason})"),
+        }
+    }
+}

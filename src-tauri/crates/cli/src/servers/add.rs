@@ -1,0 +1,296 @@
+//! `servers add`: adding a known server, a package, an address, a bundle, or what a maker prints for agent clients.
+//!
+//! - Nothing is downloaded, started or connected to before a yes to a question that names the program or the address.
+//! - A server is tried without the user's secrets. What it has and wanted is shown before the yes that adds it.
+//! - Without a terminal nothing is added but with `--yes`, which gives nothing beyond what is shown, or `--later`.
+
+mod options;
+mod token;
+mod words;
+
+pub use options::{AddOptions, given_secret};
+pub use words::command_words;
+
+use super::{programs, show};
+use crate::screen::Screen;
+use crate::sheet::Sheet;
+use ironcurtain_admin::UnknownServer;
+use ironcurtain_admin::annotate::{AnnotationsFile, Draft};
+use ironcurtain_admin::catalog::{Addition, Bundle, add_server, candidates};
+use ironcurtain_admin::inspect::{InspectError, Inspection, ListedTool, Look, inspect_without_secrets};
+use ironcurtain_admin::install::{Installer, install_among, is_packaged, sweep};
+use ironcurtain_admin::introduction::{TrialNotice, UnannotatedCalls, reach};
+use ironcurtain_admin::trial::PolicyTrial;
+use ironcurtain_daemon::{Home, PolicyFiles, Server, Servers};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use token::Token;
+
+/// The time that a package manager may take.
+const INSTALLING: Duration = Duration::from_secs(600);
+/// The time that a server may take to list its tools.
+const LOOKING: Duration = Duration::from_secs(60);
+
+/// Adds a server to the configuration.
+pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Result<ExitCode> {
+    let file = options.bundle_file();
+    let bundle = file.map(|file| Bundle::open(home, file)).transpose()?;
+    let mut wanted = Wanted {
+        home,
+        options,
+        screen,
+        adding: options.addition(home, bundle.as_ref())?,
+        replace: options.replace,
+    };
+    let may_ask = screen.has_terminal() && !screen.is_for_programs();
+    if !options.later && !options.yes && !may_ask {
+        anyhow::bail!(
+            "nothing was added: there is no terminal to ask at; `--yes` adds it with what its entry opens and no more, `--later` \
+             writes its entry only"
+        );
+    }
+    let token = if options.token { Some(wanted.token()?) } else { None };
+    let done = if options.later { wanted.written(token, None)? } else { wanted.tried(token)? };
+    if done == ExitCode::SUCCESS {
+        bundle.into_iter().for_each(Bundle::keep);
+    }
+    Ok(done)
+}
+
+/// A server that is to be added.
+struct Wanted<'a> {
+    home: &'a Home,
+    options: &'a AddOptions,
+    screen: Screen,
+    adding: Addition,
+    replace: bool,
+}
+
+/// The outcome of a trial that the user accepted.
+struct Accepted {
+    /// Annotations to write; nothing where the server's tools are known, or are not.
+    draft: Option<Draft>,
+}
+
+impl Wanted<'_> {
+    /// Takes a token for the address, whose entry may be there already.
+    fn token(&mut self) -> anyhow::Result<Token> {
+        if let Some(there) = Addition::at_address(self.home, &self.adding)? {
+            (self.adding, self.replace) = (there, true);
+        }
+        Token::typed(self.home, &mut self.adding, self.screen)
+    }
+
+    /// The servers there would be, and this one among them.
+    fn among(&self) -> anyhow::Result<(Servers, Server)> {
+        let servers = candidates(self.home, &self.adding, self.replace)?;
+        let server = servers.find(Some(&self.adding.name)).cloned();
+        let server = server.ok_or_else(|| UnknownServer::among(&servers, &self.adding.name))?;
+        Ok((servers, server))
+    }
+
+    /// Tries it after a first yes, and adds it after a second one.
+    fn tried(&mut self, token: Option<Token>) -> anyhow::Result<ExitCode> {
+        let (servers, server) = self.among()?;
+        if token.is_none() {
+            crate::secrets::must_have(&server)?;
+        }
+        if !self.may_start(&server)? {
+            self.screen.note("Nothing was started, and nothing was added.")?;
+            return Ok(ExitCode::FAILURE);
+        }
+        let installer = Installer {
+            home: self.home.clone(),
+            programs: programs()?,
+            allow_root: self.options.allow_root,
+            patience: INSTALLING,
+            secrets: crate::secrets::store()?,
+            waiting: Some(super::install::waiting),
+        };
+        let packaged = is_packaged(&servers, &self.adding.name);
+        let looked = self.looked(&installer, packaged);
+        let accepted = looked.and_then(|look| self.accepted(look));
+        match accepted {
+            Ok(Some(accepted)) => self.written(token, Some(accepted)),
+            other => {
+                // Nobody's entry names what was installed for it.
+                if packaged {
+                    sweep(&installer)?;
+                }
+                other?;
+                self.screen.note("Nothing was added.")?;
+                Ok(ExitCode::FAILURE)
+            }
+        }
+    }
+
+    /// Shows what would be downloaded, started or connected to. Returns whether the user wants that.
+    fn may_start(&self, server: &Server) -> anyhow::Result<bool> {
+        let notice = TrialNotice::new(server);
+        let mut text: Sheet = notice.lines.iter().chain(&reach(server)).collect();
+        if !self.adding.ignored.is_empty() {
+            text.line(format_args!("Ignored: {}", self.adding.ignored.join(", ")));
+        }
+        if !self.screen.is_for_programs() {
+            self.screen.show(&text, &Value::Null)?;
+        }
+        Ok(self.options.yes || self.screen.confirmed(&notice.question)?)
+    }
+
+    /// Downloads its package where it has one, and tries it; again with hosts that it did not start without, where the user opens
+    /// them.
+    fn looked(&mut self, installer: &Installer, packaged: bool) -> anyhow::Result<Look> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        if packaged {
+            self.screen.note("Downloading its package; nothing of it runs meanwhile ...")?;
+            let installed =
+                runtime.block_on(install_among(installer, &self.among()?.0, &self.adding.name))?;
+            self.screen.note(&format!("Installed `{}`.", installed.record.spelled()))?;
+        }
+        if let Some(data) = &self.adding.data {
+            ironcurtain_daemon::home::private_dir(data)?;
+        }
+        let inspection = Inspection {
+            home: installer.home.clone(),
+            programs: installer.programs.clone(),
+            allow_root: installer.allow_root,
+            patience: LOOKING,
+            secrets: installer.secrets.clone(),
+        };
+        loop {
+            let (servers, server) = self.among()?;
+            self.screen.note(&TrialNotice::new(&server).progress)?;
+            let look = runtime.block_on(inspect_without_secrets(&inspection, &servers, &self.adding.name))?;
+            if look.listed.is_ok() || !self.opens(&look)? {
+                return Ok(look);
+            }
+        }
+    }
+
+    /// Opens the hosts that it did not start without, after a yes.
+    fn opens(&mut self, look: &Look) -> anyhow::Result<bool> {
+        let hosts: Vec<&str> = look.wants.hosts.iter().map(String::as_str).collect();
+        if hosts.is_empty() || self.options.yes {
+            return Ok(false);
+        }
+        let (name, all) = (&self.adding.name, hosts.join("`, `"));
+        let opens = self.screen.confirmed(&format!(
+            "{name} could not start without `{all}`. Let it reach that, and try again?"
+        ))?;
+        if opens {
+            hosts.iter().for_each(|host| self.adding.allow_host(host));
+        }
+        Ok(opens)
+    }
+
+    /// Shows what the server has and wants, and asks whether to add it.
+    fn accepted(&mut self, look: Look) -> anyhow::Result<Option<Accepted>> {
+        super::tell_wants(&look.wants, self.home, self.screen)?;
+        let draft = match look.listed {
+            Ok(tools) => self.shown(tools)?,
+            Err(problem) => {
+                self.excused(problem)?;
+                None
+            }
+        };
+        if !self.options.yes {
+            for host in &look.wants.hosts {
+                if self.screen.confirmed(&format!("Let it reach `{host}`?"))? {
+                    self.adding.allow_host(host);
+                }
+            }
+        }
+        let text: Sheet = reach(&self.among()?.1).into_iter().collect();
+        if !self.screen.is_for_programs() {
+            self.screen.show(&text, &Value::Null)?;
+        }
+        let accepts =
+            self.options.yes || self.screen.confirmed(&format!("Add it as `{}`?", self.adding.name))?;
+        Ok(accepts.then_some(Accepted { draft }))
+    }
+
+    /// A server that needs a secret may not start without it; any other that does not start is not added.
+    fn excused(&self, problem: InspectError) -> anyhow::Result<()> {
+        if self.among()?.1.secret_names().is_empty() {
+            return Err(problem.into());
+        }
+        self.screen.note(&format!("It did not list its tools without its secrets: {problem}"))
+    }
+
+    /// Shows its tools. Returns the annotations to write for it.
+    fn shown(&self, tools: Vec<ListedTool>) -> anyhow::Result<Option<Draft>> {
+        let name = &self.adding.name;
+        let (servers, _) = self.among()?;
+        let trial =
+            PolicyTrial::among(self.home.clone(), servers, &PolicyFiles::default(), &self.home.person)?;
+        let fate = |tool: &str| UnannotatedCalls::judged(&trial, name, tool);
+        if let Some(known) = &self.adding.annotations {
+            let known: BTreeSet<&str> = known["tools"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|tool| tool["toolName"].as_str())
+                .collect();
+            let mut text = Sheet::default();
+            text.line(format_args!(
+                "It has {}; what they mean is known.",
+                crate::sheet::counted(tools.len(), "tool")
+            ));
+            for tool in tools.iter().filter(|tool| !known.contains(tool.name.as_str())) {
+                text.line(format_args!("Not `{}`: {}.", tool.name, fate(&tool.name)));
+            }
+            if !self.screen.is_for_programs() {
+                self.screen.show(&text, &Value::Null)?;
+            }
+            return Ok(None);
+        }
+        let file = AnnotationsFile::open(self.home)?;
+        let mut draft = Draft::new(name, tools);
+        draft.leave_out_unknown(&file.compare(&draft)?);
+        let changes = file.compare(&draft)?;
+        if !self.screen.is_for_programs() {
+            self.screen.show(&show::text(&draft, &changes, &fate), &Value::Null)?;
+        }
+        Ok(Some(draft))
+    }
+
+    /// Writes it down.
+    fn written(&self, token: Option<Token>, accepted: Option<Accepted>) -> anyhow::Result<ExitCode> {
+        // Before a server could miss it.
+        token.map(Token::keep).transpose()?;
+        let added = add_server(self.home, &self.adding, self.replace)?;
+        let tried = accepted.is_some();
+        let mut annotations = added.annotations.clone();
+        if let Some(draft) = accepted.and_then(|accepted| accepted.draft) {
+            let file = AnnotationsFile::open(self.home)?;
+            file.write(&draft)?;
+            annotations = Some(file.path().to_path_buf());
+        }
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let json = json!({
+            "name": self.adding.name,
+            "servers": added.servers.display().to_string(),
+            "annotations": path(&annotations),
+            "data": path(&added.data),
+            "entry": self.adding.entry,
+        });
+        let servers = Servers::load(self.home)?;
+        let server = servers
+            .find(Some(&self.adding.name))
+            .ok_or_else(|| UnknownServer::among(&servers, &self.adding.name))?;
+        let told = words::Told {
+            home: self.home,
+            options: self.options,
+            adding: &self.adding,
+            server,
+            added: &added,
+            annotations: annotations.as_deref(),
+            tried,
+        };
+        self.screen.show(&told.text()?, &json)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
