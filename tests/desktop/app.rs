@@ -1,5 +1,6 @@
 //! The real app with the real shim, sandbox and server: a person answers in the dialog, and the agent gets it.
 
+use crate::life::login_manager;
 use crate::screen::{BOUND, Screen, helper_path, until};
 use crate::stand::{DIALOG, armed};
 use crate::{tray, window};
@@ -199,6 +200,8 @@ const OWN_RUN: &str = r#"
     mount -t tmpfs -o mode=755 tmpfs /run
     mkdir -p "$own"
     mount --bind "$XDG_RUNTIME_DIR" "$own"
+    mkdir /run/dbus
+    ln -s "$own/bus" /run/dbus/system_bus_socket
     exec "$@""#;
 
 /// Stands in for the systemd user manager, which knows the environment of this screen.
@@ -220,6 +223,21 @@ fn a_shim_starts_the_app_on_the_display_that_the_user_manager_knows() {
     let started = started_by_a_shim(&screen).output().expect("ironcurtain");
     assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
     tray::menu(&screen, "Protecting, no agent connected");
+    let mut agent = agent(&screen);
+    read_when_allowed(&screen, &mut agent, &file);
+    drop(agent);
+    screen.helper("tray.py", &["press", "Quit"]);
+}
+
+#[test]
+fn a_shim_starts_the_app_on_the_display_that_logind_knows() {
+    let mut screen = tray::with_panel();
+    let file = screen.home().join("plan.txt");
+    std::fs::write(&file, "ship on Tuesday").expect("the file");
+    let display = format!("display={}", screen.display());
+    let _login = login_manager(&mut screen, &[&display]);
+    let started = started_by_a_shim(&screen).output().expect("ironcurtain");
+    assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
     let mut agent = agent(&screen);
     read_when_allowed(&screen, &mut agent, &file);
     drop(agent);

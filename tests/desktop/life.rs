@@ -114,7 +114,7 @@ fn on_wayland_the_window_opens_comes_to_the_front_and_a_question_is_answered() {
 }
 
 /// A login manager, and the way to tell it what happens.
-fn login_manager(screen: &mut Screen, state: &[&str]) -> impl FnMut(&str) + use<> {
+pub(crate) fn login_manager(screen: &mut Screen, state: &[&str]) -> impl FnMut(&str) + use<> {
     let script = helper_path("login_manager.py");
     let arguments = [&["-u", script.to_str().expect("a plain path")][..], state].concat();
     let (mut orders, mut told) = screen.spoken_to("/usr/bin/python3", &arguments);

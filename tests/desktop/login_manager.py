@@ -10,21 +10,30 @@ import gi
 gi.require_version("Gio", "2.0")
 from gi.repository import Gio, GLib  # noqa: E402
 
-NAME, MANAGER, SESSION = "org.freedesktop.login1", "/org/freedesktop/login1", "/org/freedesktop/login1/session/_31"
+NAME, MANAGER = "org.freedesktop.login1", "/org/freedesktop/login1"
+SESSION, USER = f"{MANAGER}/session/_31", f"{MANAGER}/user/_1000"
 XML = f"""<node><interface name="{NAME}.Manager">
 <method name="GetSession"><arg type="s" direction="in"/><arg type="o" direction="out"/></method>
-</interface><interface name="{NAME}.Session"><property name="LockedHint" type="b" access="read"/></interface></node>"""
+<method name="GetUser"><arg type="u" direction="in"/><arg type="o" direction="out"/></method>
+</interface><interface name="{NAME}.Session"><property name="LockedHint" type="b" access="read"/>
+<property name="Type" type="s" access="read"/><property name="Display" type="s" access="read"/>
+<property name="Remote" type="b" access="read"/></interface>
+<interface name="{NAME}.User"><property name="Display" type="(so)" access="read"/></interface></node>"""
 locked = "locked" in sys.argv
-manager, session = Gio.DBusNodeInfo.new_for_xml(XML).interfaces
+display = next((word.removeprefix("display=") for word in sys.argv if word.startswith("display=")), "")
+manager, session, user = Gio.DBusNodeInfo.new_for_xml(XML).interfaces
 bus = Gio.bus_get_sync(Gio.BusType.SESSION, None)
 
 
-def call(_bus, _sender, _path, _interface, _method, _arguments, invocation):
-    invocation.return_value(GLib.Variant("(o)", (SESSION,)))
+def call(_bus, _sender, _path, _interface, method, _arguments, invocation):
+    invocation.return_value(GLib.Variant("(o)", (USER if method == "GetUser" else SESSION,)))
 
 
-def get(_bus, _sender, _path, _interface, _property):
-    return GLib.Variant("b", locked)
+def get(_bus, _sender, path, _interface, name):
+    if path == USER:
+        return GLib.Variant("(so)", ("1", SESSION))
+    values = {"Type": ("s", "x11"), "Display": ("s", display), "Remote": ("b", False), "LockedHint": ("b", locked)}
+    return GLib.Variant(*values[name])
 
 
 def read(source, _condition):
@@ -46,6 +55,7 @@ def read(source, _condition):
 
 bus.register_object(MANAGER, manager, call, None, None)
 bus.register_object(SESSION, session, None, get, None)
+bus.register_object(USER, user, None, get, None)
 Gio.bus_own_name_on_connection(bus, NAME, Gio.BusNameOwnerFlags.NONE, lambda *_: print("ready", flush=True), None)
 GLib.io_add_watch(sys.stdin, GLib.IO_IN, read)
 GLib.MainLoop().run()
