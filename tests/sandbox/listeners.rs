@@ -2,26 +2,37 @@
 //!
 //! Variables: `USTREAM`, `UDGRAM`, `UPACKETS` by path outside; `UWORK` by path in the session sandbox directory;
 //! `UABSTRACT`, `UX11` by abstract name; `PORT` on every address of the host, `PORT6` on its sixth-version loopback,
-//! `UPORT` for datagrams; `LAN` an address of the host that is not its loopback, or its loopback if it has no other.
+//! `UPORT` for datagrams; `UPIPE` a named pipe in the granted directory; `LAN` an address of the host that is not its loopback, or its loopback if it has no other.
 
 use std::{
+    fs::File,
+    io::{Read, Write},
     net::{IpAddr, TcpListener, UdpSocket},
     os::{
         linux::net::SocketAddrExt,
-        unix::net::{SocketAddr, UnixDatagram, UnixListener},
+        unix::{
+            fs::OpenOptionsExt,
+            net::{SocketAddr, UnixDatagram, UnixListener},
+        },
     },
 };
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
 use crate::scene::Scene;
 
 pub(crate) struct Listeners {
     unix: Vec<(&'static str, String, UnixListener)>,
     datagrams: (String, UnixDatagram),
+    pipe: (String, File),
     tcp: [TcpListener; 2],
     udp: UdpSocket,
     multicast: UdpSocket,
     lan: IpAddr,
 }
+
+/// The content of the named pipe.
+const IN_PIPE: &[u8] = b"in the pipe";
 
 /// A group that programs on the local network use to find each other.
 const GROUP: std::net::Ipv4Addr = std::net::Ipv4Addr::new(239, 255, 77, 77);
@@ -49,6 +60,12 @@ impl Listeners {
         ];
         let path = scene.path("outside/datagrams");
         let datagrams = (path.clone(), UnixDatagram::bind(path).unwrap());
+        let pipe = scene.path("granted/pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let mut ends = File::options().read(true).write(true).custom_flags(flags).open(&pipe).unwrap();
+        ends.write_all(IN_PIPE).unwrap();
+        let pipe = (pipe, ends);
         let udp = UdpSocket::bind("0.0.0.0:0").unwrap();
         let multicast = UdpSocket::bind((GROUP, 0)).unwrap();
         // By whatever interface the group is reached, if there is one.
@@ -59,7 +76,7 @@ impl Listeners {
         datagrams.1.set_nonblocking(true).unwrap();
         udp.set_nonblocking(true).unwrap();
         multicast.set_nonblocking(true).unwrap();
-        Self { unix, datagrams, tcp, udp, multicast, lan: lan() }
+        Self { unix, datagrams, pipe, tcp, udp, multicast, lan: lan() }
     }
 
     pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
@@ -70,6 +87,7 @@ impl Listeners {
         let unix = unix.filter(|(variable, _)| *variable != "USECRET");
         let rest = [
             ("UDGRAM", self.datagrams.0.clone()),
+            ("UPIPE", self.pipe.0.clone()),
             ("PORT", four),
             ("PORT6", six),
             ("UPORT", self.udp.local_addr().unwrap().port().to_string()),
@@ -106,6 +124,10 @@ impl Listeners {
         let unix = self.datagrams.1.recv(&mut bytes).map(|_| "the socket for datagrams was written to");
         let udp = self.udp.recv(&mut bytes).map(|_| "the port for datagrams was written to");
         let multicast = self.multicast.recv(&mut bytes).map(|_| "the multicast group was written to");
+        let length = (&self.pipe.1).read(&mut bytes).unwrap_or_default();
+        if bytes.get(..length) != Some(IN_PIPE) {
+            heard.push("the named pipe was written to or emptied".to_owned());
+        }
         heard.extend([unix, udp, multicast].into_iter().flatten().map(str::to_owned));
         heard
     }

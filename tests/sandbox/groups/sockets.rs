@@ -34,6 +34,13 @@ const ROWS: &[Row] = &[
     ),
     Row::new("a socket by a descriptor", "exec 9<$W; $P unix stream /proc/self/fd/9/stream $M", PAIR, Said),
     Row::new("a socket by a relative path", "cd $W && $P unix stream ./stream $M", PAIR, Said),
+    Row::new(
+        "a named pipe in a granted directory, written to",
+        "timeout 1 sh -c \"echo $M >$UPIPE\"",
+        PAIR,
+        Said,
+    ),
+    Row::new("a named pipe in a granted directory, emptied", "timeout 1 head -c 5 $UPIPE", PAIR, Said),
     Row::new("an abstract socket", "$P unix stream @$N $M; $P unix stream @${N} $M", PAIR, Said),
     Row::new("the display", "$P unix stream $UX11 $M", PAIR, Said),
     Row::new(

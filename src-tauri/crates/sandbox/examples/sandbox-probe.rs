@@ -9,11 +9,11 @@ use std::{
     env,
     error::Error,
     fs::{self, File, OpenOptions},
-    io::{self, BufRead, Write},
+    io::{self, BufRead, Read, Write},
     net::{TcpListener, TcpStream},
     os::{
         fd::{AsRawFd, FromRawFd, OwnedFd},
-        unix::net::UnixStream,
+        unix::{fs::OpenOptionsExt, net::UnixStream},
     },
     process::Command,
     ptr,
@@ -119,6 +119,21 @@ fn act(what: &str, rest: &str, held: &mut Held) -> ControlAnswer {
         }
         "exists" => fs::symlink_metadata(rest).map(|_| done).map_err(Into::into),
         "write" => fs::write(path, text).map(|()| done).map_err(Into::into),
+        "pipe-write" => {
+            let mut pipe = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+            pipe.write_all(text.as_bytes()).map(|()| done).map_err(Into::into)
+        }
+        "pipe-read" => {
+            let mut bytes = [0; 64];
+            let mut pipe = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(rest)?;
+            let length = pipe.read(&mut bytes)?;
+            Ok(String::from_utf8_lossy(bytes.get(..length).unwrap_or_default()).into_owned())
+        }
+        "mkfifo" => {
+            let path = std::ffi::CString::new(rest)?;
+            // SAFETY: a C string that outlives the call.
+            check(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }.into()).map(|_| done).map_err(Into::into)
+        }
         "open-write" => OpenOptions::new().write(true).open(rest).map(|_| done).map_err(Into::into),
         "rename" => fs::rename(path, text).map(|()| done).map_err(Into::into),
         "mkdir" => fs::create_dir(rest).map(|()| done).map_err(Into::into),

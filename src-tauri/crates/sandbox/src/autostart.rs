@@ -32,7 +32,7 @@ mod git_folders;
 mod journal;
 mod name_table;
 #[cfg(target_os = "linux")]
-mod name_text;
+pub(crate) mod name_text;
 #[cfg(target_os = "linux")]
 mod paths;
 #[cfg(target_os = "linux")]

@@ -135,6 +135,8 @@ pub enum MountRefusal {
     Symlink,
     /// Neither a regular file nor a directory, or a directory where a file was given.
     Kind,
+    /// It cannot be searched for named pipes and sockets, which are masked in every folder.
+    Special,
     /// The person's own rights do not reach it.
     Denied,
     /// The path is granted read-write; narrow it.

@@ -21,7 +21,8 @@ use rustix::{
 
 use crate::{
     fd_passing,
-    spec::{PROXY_PORT, ResourceLimits},
+    seccomp::REPORTS_CONNECT,
+    spec::{PROXY_PORT, ResourceLimits, UnixSockets},
     sys,
 };
 
@@ -40,13 +41,14 @@ pub(crate) const FAILED: u8 = 125;
 /// In place of a descriptor: there is none.
 pub(crate) const NONE: &str = "-";
 
-/// Arguments: the descriptors of stdin, stdout, stderr, of the supervisor and of who serves the proxy, the limits, the
-/// working directory, the command.
+/// Arguments: the descriptors of stdin, stdout, stderr, of the supervisor and of who serves the proxy, the limits, which
+/// unix sockets it may use, the working directory, the command.
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [stdin, stdout, stderr, gate, egress, limits, cwd, program, rest @ ..] = args else {
+    let [stdin, stdout, stderr, gate, egress, limits, sockets, cwd, program, rest @ ..] = args else {
         return ExitCode::from(2);
     };
     let Ok(limits) = serde_json::from_str::<ResourceLimits>(limits) else { return ExitCode::from(2) };
+    let Ok(sockets) = serde_json::from_str::<UnixSockets>(sockets) else { return ExitCode::from(2) };
     let taken = [stdin, stdout, stderr, gate].map(|number| sys::process::take_descriptor(number));
     let [Ok(stdin), Ok(stdout), Ok(stderr), Ok(gate)] = taken else { return ExitCode::from(2) };
     let egress = match egress.as_str() {
@@ -74,7 +76,8 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         sys::process::close_on_exec_from(3)?;
         limit_to(limits)?;
         stay_in_scope()?;
-        std::env::set_current_dir(cwd)
+        std::env::set_current_dir(cwd)?;
+        report_connections(sockets, &gate)
     };
     let (status, error) = match last_steps() {
         Ok(()) => {
@@ -86,6 +89,21 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     // Exec has closed the gate if it worked; what is written here is why it did not.
     let _ = write!(gate, "{status} `{program}` could not be started in `{cwd}`: {error}");
     ExitCode::from(status)
+}
+
+/// Has each `connect` reported to the supervisor, in a sandbox with unix sockets of its own.
+fn report_connections(sockets: UnixSockets, gate: &File) -> io::Result<()> {
+    match sockets {
+        UnixSockets::None | UnixSockets::All => Ok(()),
+        UnixSockets::Own => {
+            let calls = sys::notify::report_calls(&REPORTS_CONNECT).map_err(|error| {
+                io::Error::other(format!(
+                    "the kernel does not report `connect`, which `unixSockets` needs: {error}"
+                ))
+            })?;
+            fd_passing::send(gate, calls)
+        }
+    }
 }
 
 /// Limits of the server and all it starts. Processes are counted in the sandbox's own user namespace.

@@ -43,6 +43,22 @@ pub(crate) fn receive(stream: impl AsFd) -> io::Result<OwnedFd> {
     received.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
+/// Waits for a descriptor, or for a byte that comes without one.
+pub(crate) fn receive_or_byte(stream: impl AsFd) -> io::Result<Result<OwnedFd, Option<u8>>> {
+    // The sender's identity may come with it.
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1), ScmCredentials(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let received =
+        recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let descriptor = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        RecvAncillaryMessage::ScmCredentials(_) | _ => None,
+    });
+    let [byte] = byte;
+    Ok(descriptor.ok_or((received.bytes == 1).then_some(byte)))
+}
+
 /// The listener that comes through the descriptor of this number, once it comes. For the proxy's program, which was given
 /// the number on its command line.
 pub fn receive_listener(number: &str) -> io::Result<TcpListener> {

@@ -4,7 +4,7 @@
 //!   parent-death signal follows the thread. Killing the trusted process at any instant kills the sandbox; see
 //!   [`supervisor`](crate::supervisor) for how soon.
 //! - INVARIANT: the only descriptors the supervisor gets are the server's stdio, the spec, the control
-//!   stream, and where there are such the socket that the proxy's listener comes through, and the door of the control group.
+//!   stream, the link to the watch for pipes and sockets, and where there are such the socket that the proxy's listener comes through, and the door of the control group.
 //! - [`launch`] returns once the supervisor runs; what becomes of the server arrives on the control stream.
 
 use std::{
@@ -37,7 +37,7 @@ use crate::{
     error::SandboxLaunchError,
     fd_passing,
     spec::{NetworkAccess, Spec},
-    sys,
+    special, sys,
 };
 
 /// A running supervisor, seen from the trusted process.
@@ -153,6 +153,7 @@ fn launch_in(
         spec: memory_file(spec)?,
         stdio: [stdin_theirs, stdout_theirs, stderr_theirs],
         control: control_theirs.into(),
+        special: special::serve()?.into(),
         egress: egress_theirs,
         door,
     };
@@ -185,6 +186,7 @@ struct SupervisorInputs {
     spec: File,
     stdio: [OwnedFd; 3],
     control: OwnedFd,
+    special: OwnedFd,
     egress: Option<OwnedFd>,
     door: Option<(OwnedFd, CgroupLimits)>,
 }
@@ -197,6 +199,7 @@ impl SupervisorInputs {
             .args(["--supervise", &std::process::id().to_string()])
             .args([self.spec.as_raw_fd().to_string(), self.control.as_raw_fd().to_string()])
             .arg(self.egress.as_ref().map_or(NONE.to_owned(), |egress| egress.as_raw_fd().to_string()))
+            .arg(self.special.as_raw_fd().to_string())
             .env_clear()
             .process_group(0)
             .stdin(Stdio::from(stdin))
@@ -206,7 +209,7 @@ impl SupervisorInputs {
             command.args([door.as_raw_fd().to_string(), serde_json::to_string(controlled)?]);
         }
         sys::process::die_with_parent(&mut command);
-        let mut needed = vec![self.spec.as_fd(), self.control.as_fd()];
+        let mut needed = vec![self.spec.as_fd(), self.control.as_fd(), self.special.as_fd()];
         needed.extend(self.egress.iter().map(AsFd::as_fd));
         needed.extend(self.door.iter().map(|(door, _)| door.as_fd()));
         sys::process::inherit(&mut command, &needed);

@@ -29,6 +29,8 @@ mod check;
 #[cfg(target_os = "linux")]
 mod command;
 #[cfg(target_os = "linux")]
+mod connector;
+#[cfg(target_os = "linux")]
 mod enter;
 #[cfg(target_os = "linux")]
 mod fd_passing;
@@ -50,6 +52,8 @@ mod program;
 mod proxy_config;
 #[cfg(target_os = "linux")]
 mod seccomp;
+#[cfg(target_os = "linux")]
+mod special;
 #[cfg(target_os = "linux")]
 mod state;
 #[cfg(target_os = "linux")]

@@ -17,6 +17,7 @@ use std::{
 use rustix::fs::{CWD, fstat};
 
 use crate::{
+    autostart::name_text::raw,
     mountinfo::MountInfo,
     place::{FileKind, is_at_or_below, is_below, open_plain_end},
     spec::{Spec, View},
@@ -30,6 +31,9 @@ pub(crate) use resolve::{LayoutError, real, real_kind};
 pub(crate) enum PathTreatment {
     /// Put something empty and closed over it; `points` are the paths below it that something is mounted on later.
     Hide { kind: FileKind, points: BTreeMap<String, FileKind> },
+    /// Put something empty and closed over a pipe or a socket, or a folder that cannot be searched for such. Nothing where
+    /// another kind of file stands by now.
+    Special,
     /// Show again what was hidden with the tree around it.
     Reopen { writable: bool },
     /// Make it a mount of its own, which cannot be renamed or removed.
@@ -42,7 +46,7 @@ impl PathTreatment {
     /// True when it says what is shown, and not what is written.
     fn shows(&self) -> bool {
         match self {
-            Self::Hide { .. } | Self::Reopen { .. } => true,
+            Self::Hide { .. } | Self::Special | Self::Reopen { .. } => true,
             Self::Pin | Self::ReadOnly => false,
         }
     }
@@ -158,7 +162,7 @@ impl MountPlan {
                 }
                 (None, Some(want)) => {
                     let needed = match around {
-                        Some(PathTreatment::Hide { .. }) => true,
+                        Some(PathTreatment::Hide { .. } | PathTreatment::Special) => true,
                         Some(PathTreatment::Reopen { writable }) => *want == Want::Write && !writable,
                         Some(PathTreatment::Pin | PathTreatment::ReadOnly) | None => false,
                     };
@@ -180,12 +184,21 @@ impl MountPlan {
             return;
         }
         match self.0.get(&path) {
-            Some(PathTreatment::Hide { .. } | PathTreatment::ReadOnly) => {}
+            Some(PathTreatment::Hide { .. } | PathTreatment::Special | PathTreatment::ReadOnly) => {}
             Some(PathTreatment::Reopen { .. }) => {
                 self.0.insert(path, PathTreatment::Reopen { writable: false });
             }
             Some(PathTreatment::Pin) | None => {
                 self.0.insert(path, PathTreatment::ReadOnly);
+            }
+        }
+    }
+
+    /// Masks pipes and sockets, unless they are hidden already.
+    pub(crate) fn mask_special(&mut self, paths: Vec<String>) {
+        for path in paths {
+            if !self.hides(&path) {
+                self.0.insert(path, PathTreatment::Special);
             }
         }
     }
@@ -215,7 +228,7 @@ impl MountPlan {
     /// True when a path is hidden and not shown again.
     pub(crate) fn hides(&self, path: &str) -> bool {
         match self.0.get(path).or(self.around(path).map(|(_, step)| step)) {
-            Some(PathTreatment::Hide { .. }) => true,
+            Some(PathTreatment::Hide { .. } | PathTreatment::Special) => true,
             Some(PathTreatment::Reopen { .. }) | None => false,
             // Closed for writing says nothing about what is around it.
             Some(PathTreatment::Pin | PathTreatment::ReadOnly) => {
@@ -236,7 +249,7 @@ impl MountPlan {
 
     /// The plan that hides what is at `path` now, and no more.
     pub(crate) fn hiding(path: &str) -> io::Result<Self> {
-        let kind = FileKind::of(&fstat(open_plain_end(CWD, path)?)?).unwrap_or(FileKind::File);
+        let kind = FileKind::of(&fstat(open_plain_end(CWD, &*raw(path))?)?).unwrap_or(FileKind::File);
         Ok(Self([(path.to_owned(), PathTreatment::Hide { kind, points: BTreeMap::new() })].into()))
     }
 

@@ -33,6 +33,7 @@ use crate::{
     mount_plan::MountPlan,
     place::{FileId, is_at_or_below, is_below},
     spec::{Mount, MountAccess, is_normal},
+    special::{NotWatched, SpecialLink, is_folder},
 };
 
 /// The granted paths of one sandbox.
@@ -50,6 +51,7 @@ pub(crate) struct Mounts {
     loose: BTreeSet<String>,
     made: Vec<CreatedPoint>,
     masks: Masks,
+    special: SpecialLink,
 }
 
 /// One granted path as it is mounted.
@@ -84,6 +86,7 @@ impl Mounts {
         fixed: BTreeMap<String, u64>,
         view: MountPlan,
         shown: &BTreeMap<String, bool>,
+        special: SpecialLink,
     ) -> io::Result<Self> {
         let mut masks = Masks::of(sandbox.process())?;
         for (path, writable) in shown {
@@ -93,7 +96,7 @@ impl Mounts {
         }
         let granted = BTreeMap::new();
         let (under, loose) = (BTreeMap::new(), BTreeSet::new());
-        Ok(Self { sandbox, view, fixed, granted, under, loose, made: Vec::new(), masks })
+        Ok(Self { sandbox, view, fixed, granted, under, loose, made: Vec::new(), masks, special })
     }
 
     /// The sandbox they are in.
@@ -106,13 +109,21 @@ impl Mounts {
         self.masks.news()
     }
 
+    /// Has news when a pipe or a socket has appeared.
+    pub(crate) fn special_news(&self) -> PollFd<'_> {
+        self.special.news()
+    }
+
     /// Masks again what was hidden or closed and is not any more, and says which paths those were. When the sandbox ends, all
     /// of its mounts go: then none.
     ///
+    /// Also masks pipes and sockets that have appeared.
+    ///
     /// # Errors
-    /// A path cannot be masked: the sandbox has to end.
+    /// A path cannot be masked, or what may appear is not known any more: the sandbox has to end.
     pub(crate) fn restore_masks(&mut self) -> io::Result<Vec<RestoredMask>> {
-        let Self { masks, sandbox, granted, .. } = self;
+        let Self { masks, sandbox, granted, special, .. } = self;
+        masks.add_special(&special.appeared()?)?;
         let is_written =
             |path: &str| granted.get(path).is_some_and(|granted| granted.access == MountAccess::ReadWrite);
         masks
@@ -135,8 +146,16 @@ impl Mounts {
             plan.close_in(path, closed);
             plan.keep_in(path, kept);
         }
-        if self.add_planned(mount, &plan)? {
-            self.masks.put(path, &plan);
+        self.mask_special(path, &mut plan)?;
+        match self.add_planned(mount, &plan) {
+            Ok(true) => self.masks.put(path, &plan),
+            Ok(false) => {}
+            Err(error) => {
+                if !self.granted.contains_key(path) {
+                    self.forget_special(path)?;
+                }
+                return Err(error);
+            }
         }
         Ok(())
     }
@@ -167,7 +186,8 @@ impl Mounts {
     /// Shows a path for reading that was shown for writing, and says whether anything can still write there.
     pub(crate) fn narrow(&mut self, path: &str, file: bool) -> Result<UnmountProof, MountError> {
         let before = self.granted.get(path).copied().ok_or_else(|| not_granted(path))?;
-        let plan = self.view.below(path);
+        let mut plan = self.view.below(path);
+        self.mask_special(path, &mut plan)?;
         let source = MountSource::open(path, MountAccess::ReadOnly, &plan)?;
         source.check_kind(path, file)?;
         if source.identity != before.identity {
@@ -193,7 +213,27 @@ impl Mounts {
         let proof = self.change(path, Some(granted.mount_id), None)?;
         self.granted.remove(path);
         self.masks.take_away(path);
+        self.forget_special(path)?;
         Ok(proof.unwrap_or(UnmountProof::Held))
+    }
+
+    fn forget_special(&mut self, path: &str) -> Result<(), MountError> {
+        self.special.forget(path).map_err(|error| MountError::Broken(error.to_string()))
+    }
+
+    /// Has a folder watched for pipes and sockets, and those in it masked by the plan.
+    fn mask_special(&mut self, path: &str, plan: &mut MountPlan) -> Result<(), MountError> {
+        if !is_folder(path) {
+            return Ok(());
+        }
+        // In the folder of the session they are the sandbox's own, and program folders are watched by themselves.
+        let hidden = plan.hidden().chain(self.fixed.keys()).cloned().collect();
+        let found = self.special.watch(path, hidden).map_err(|error| match error {
+            NotWatched::Refused(reason) => MountError::refused(MountRefusal::Special, reason),
+            NotWatched::Broken(error) => MountError::Broken(error.to_string()),
+        })?;
+        plan.mask_special(found);
+        Ok(())
     }
 
     /// The granted paths, in path order.

@@ -46,6 +46,7 @@ use crate::{
     mount_plan::LayoutError,
     mounts::{MountError, Mounts, RestoredMask},
     spec::{Spec, SpecError},
+    special::SpecialLink,
     sys::{self, signals::Signals},
 };
 
@@ -86,22 +87,20 @@ pub(crate) enum SupervisorStartError {
 }
 
 /// Arguments: the launcher's process id, the descriptors of the spec and of the control stream, that of the socket which the
-/// proxy's listener goes through or nothing; and where there is a control group its door, and which limits it has.
+/// proxy's listener goes through or nothing, that of the link to the watch for pipes and sockets; and where there is a control group its door, and which limits it has.
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [parent, spec, control, egress, group @ ..] = args else { return ExitCode::from(2) };
+    let [parent, spec, control, egress, special, group @ ..] = args else { return ExitCode::from(2) };
     let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
-    let (Ok(spec), Ok(control)) =
-        (sys::process::take_descriptor(spec), sys::process::take_descriptor(control))
-    else {
-        return ExitCode::from(2);
-    };
+    let taken_up = [spec, control, special].map(|number| sys::process::take_descriptor(number));
+    let [Ok(spec), Ok(control), Ok(special)] = taken_up else { return ExitCode::from(2) };
     let (Ok(egress), Ok(group)) = (taken(egress), door(group)) else { return ExitCode::from(2) };
     let control = UnixStream::from(control);
     let owner: &dyn SandboxOwner = &control;
     let started = ordered(parent, File::from(spec)).and_then(|spec| {
         let closed = spec.closed.clone();
         let given = InheritedDescriptors { streams: take_streams()?, egress, group };
-        start(Some(parent), &spec, owner, given, |_| Ok(closed))
+        let special = SpecialLink::new(special.into(), None, spec.unix_sockets)?;
+        start(Some(parent), &spec, owner, given, special, |_| Ok(closed))
     });
     let (mut bwrap, mut mounts) = match started {
         Ok(started) => started,
@@ -157,21 +156,21 @@ fn converse(bwrap: &mut Bwrap, mounts: &mut Mounts, control: &UnixStream) -> io:
     loop {
         let [asked, ended, told_to_end] = [control.as_fd(), bwrap.ended(), signals.as_fd()]
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        let mut polled = [asked, ended, told_to_end, mounts.news()];
+        let mut polled = [asked, ended, told_to_end, mounts.news(), mounts.special_news()];
         if !wait(&mut polled, quiet.as_ref())? {
             quiet = None;
             bwrap.settle();
             continue;
         }
         quiet = Some(QUIET);
-        let [asked, ended, told_to_end, mounted] = polled.map(|polled| !polled.revents().is_empty());
+        let [asked, ended, told_to_end, mounted, special] = polled.map(|polled| !polled.revents().is_empty());
         if ended {
             return Ok(bwrap.reap());
         }
         if told_to_end {
             return Ok(bwrap.kill());
         }
-        if mounted {
+        if mounted || special {
             restore(mounts, control)?;
         }
         let lines = if asked { lines.read(control)? } else { vec![] };

@@ -4,5 +4,6 @@
 
 pub(crate) mod memory;
 pub(crate) mod mount;
+pub(crate) mod notify;
 pub(crate) mod process;
 pub(crate) mod signals;

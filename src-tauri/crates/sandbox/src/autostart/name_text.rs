@@ -17,7 +17,7 @@ const FIRST: u32 = 0x10_FF00;
 const LEAD: u8 = 0xF4;
 
 /// A name or path as text.
-pub(super) fn text(name: &[u8]) -> String {
+pub(crate) fn text(name: &[u8]) -> String {
     match std::str::from_utf8(name) {
         Ok(name) if !name.as_bytes().contains(&LEAD) => return name.to_owned(),
         Ok(_) | Err(_) => {}
@@ -36,7 +36,7 @@ pub(super) fn text(name: &[u8]) -> String {
 }
 
 /// The name or path that a text stands for.
-pub(super) fn raw(text: &str) -> Cow<'_, OsStr> {
+pub(crate) fn raw(text: &str) -> Cow<'_, OsStr> {
     if !text.as_bytes().contains(&LEAD) {
         return Cow::Borrowed(text.as_ref());
     }

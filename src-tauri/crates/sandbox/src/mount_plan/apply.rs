@@ -10,13 +10,14 @@ use std::{
 };
 
 use rustix::{
-    fs::{CWD, Mode, OFlags, mkdirat, openat},
+    fs::{CWD, FileType, Mode, OFlags, fstat, mkdirat, openat},
     io::Errno,
     mount::{MountFlags, mount},
 };
 
 use super::{MountPlan, PathTreatment};
 use crate::{
+    autostart::name_text::raw,
     place::{FileKind, open_plain, open_plain_end},
     tree::{attach, copy},
 };
@@ -52,13 +53,14 @@ impl MountPlan {
                 reopened.insert(path, tree);
             }
         }
-        let mut covers = make_covers(steps()).map_err(at("making a cover"))?;
+        let mut covers = Covers::make(steps()).map_err(at("making a cover"))?;
         for (path, step) in steps() {
             let done = match step {
-                PathTreatment::Hide { .. } => match covers.pop_front() {
-                    Some(cover) => open_plain_end(CWD, path).and_then(|place| attach(&cover, &place)),
+                PathTreatment::Hide { .. } => match covers.made.pop_front() {
+                    Some(cover) => open_plain_end(CWD, &*raw(path)).and_then(|place| attach(&cover, &place)),
                     None => Err(Errno::INVAL),
                 },
+                PathTreatment::Special => unless_gone(covers.cover_special(path)),
                 PathTreatment::Reopen { .. } => match reopened.get(path) {
                     Some(tree) => open_plain(CWD, path).and_then(|place| attach(tree, &place)),
                     None => Err(Errno::INVAL),
@@ -80,47 +82,75 @@ fn unless_gone(done: Result<(), Errno>) -> Result<(), Errno> {
     }
 }
 
-/// A cover for each hidden path, in path order, with the places on it that are needed.
-fn make_covers<'a>(
-    steps: impl Iterator<Item = (&'a String, &'a PathTreatment)>,
-) -> Result<VecDeque<OwnedFd>, Errno> {
-    let mut hides = steps.filter_map(|(path, step)| match step {
-        PathTreatment::Hide { kind, points } => Some((path, *kind, points)),
-        PathTreatment::Reopen { .. } | PathTreatment::Pin | PathTreatment::ReadOnly => None,
-    });
-    let Some(first) = hides.next() else { return Ok(VecDeque::new()) };
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount(c"tmpfs", WORKSHOP, c"tmpfs", flags, Some(c"mode=0755"))?;
-    make_covers_for(std::iter::once(first).chain(hides))
+/// Empty and closed things to put over paths.
+#[derive(Default)]
+struct Covers {
+    workshop: Option<OwnedFd>,
+    /// One for each hidden path, in path order, with the places on it that are needed.
+    made: VecDeque<OwnedFd>,
 }
 
-fn make_covers_for<'a>(
-    hides: impl Iterator<Item = (&'a String, FileKind, &'a BTreeMap<String, FileKind>)>,
-) -> Result<VecDeque<OwnedFd>, Errno> {
-    let workshop = open_plain(CWD, WORKSHOP)?;
-    let (empty_dir, empty_file) = ("directory", "file");
-    make(&workshop, empty_dir, FileKind::Directory, 0o000)?;
-    make(&workshop, empty_file, FileKind::File, 0o000)?;
-    let mut covers = VecDeque::new();
-    for (number, (path, kind, points)) in hides.enumerate() {
-        let cover = match kind {
-            FileKind::File => open_plain(&workshop, empty_file)?,
-            FileKind::Directory if points.is_empty() => open_plain(&workshop, empty_dir)?,
-            FileKind::Directory => {
-                let name = number.to_string();
-                // Passed through, but not listed.
-                make(&workshop, &name, FileKind::Directory, 0o111)?;
-                let cover = open_plain(&workshop, &name)?;
-                for (point, kind) in points {
-                    let relative = point.get(path.len() + 1..).ok_or(Errno::INVAL)?;
-                    make_point(&cover, relative, *kind)?;
-                }
-                cover
+const EMPTY_FILE: &str = "file";
+const EMPTY_FOLDER: &str = "directory";
+
+impl Covers {
+    fn make<'a>(steps: impl Iterator<Item = (&'a String, &'a PathTreatment)>) -> Result<Self, Errno> {
+        let mut covering =
+            steps.filter(|(_, step)| matches!(step, PathTreatment::Hide { .. } | PathTreatment::Special));
+        let Some(first) = covering.next() else { return Ok(Self::default()) };
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        mount(c"tmpfs", WORKSHOP, c"tmpfs", flags, Some(c"mode=0755"))?;
+        let workshop = open_plain(CWD, WORKSHOP)?;
+        make(&workshop, EMPTY_FOLDER, FileKind::Directory, 0o000)?;
+        make(&workshop, EMPTY_FILE, FileKind::File, 0o000)?;
+        let mut made = VecDeque::new();
+        for (number, (path, step)) in std::iter::once(first).chain(covering).enumerate() {
+            if let PathTreatment::Hide { kind, points } = step {
+                made.push_back(cover_for(&workshop, number, path, *kind, points)?);
             }
-        };
-        covers.push_back(copy(&cover, true, false)?);
+        }
+        Ok(Self { workshop: Some(workshop), made })
     }
-    Ok(covers)
+
+    /// Covers a pipe, a socket or a folder; nothing else.
+    fn cover_special(&self, path: &str) -> Result<(), Errno> {
+        let place = open_plain_end(CWD, &*raw(path))?;
+        let kind = FileType::from_raw_mode(fstat(&place)?.st_mode);
+        let empty = if kind.is_dir() {
+            EMPTY_FOLDER
+        } else if kind.is_fifo() || kind.is_socket() {
+            EMPTY_FILE
+        } else {
+            return Ok(());
+        };
+        let workshop = self.workshop.as_ref().ok_or(Errno::INVAL)?;
+        attach(&copy(&open_plain(workshop, empty)?, true, false)?, &place)
+    }
+}
+
+fn cover_for(
+    workshop: &OwnedFd,
+    number: usize,
+    path: &str,
+    kind: FileKind,
+    points: &BTreeMap<String, FileKind>,
+) -> Result<OwnedFd, Errno> {
+    let cover = match kind {
+        FileKind::File => open_plain(workshop, EMPTY_FILE)?,
+        FileKind::Directory if points.is_empty() => open_plain(workshop, EMPTY_FOLDER)?,
+        FileKind::Directory => {
+            let name = number.to_string();
+            // Passed through, but not listed.
+            make(workshop, &name, FileKind::Directory, 0o111)?;
+            let cover = open_plain(workshop, &name)?;
+            for (point, kind) in points {
+                let relative = point.get(path.len() + 1..).ok_or(Errno::INVAL)?;
+                make_point(&cover, relative, *kind)?;
+            }
+            cover
+        }
+    };
+    copy(&cover, true, false)
 }
 
 fn make_point(cover: &OwnedFd, path: &str, kind: FileKind) -> Result<(), Errno> {

@@ -26,6 +26,7 @@ pub(super) use release::UnmountOutcome;
 
 use super::MountError;
 use crate::{
+    autostart::name_text::raw,
     control::{MountRefusal, UnmountProof},
     fd_passing,
     mountinfo::MountInfo,
@@ -130,7 +131,7 @@ impl SandboxNamespaces {
     pub(crate) fn cover(&self, path: &str, tree: &OwnedFd) -> io::Result<()> {
         sys::process::try_in_fork(|| {
             let inside = self.enter().map_err(io::Error::other)?;
-            Ok(tree::attach(tree, open_plain_end(&inside.root, path.trim_start_matches('/'))?)?)
+            Ok(tree::attach(tree, open_plain_end(&inside.root, &*raw(path.trim_start_matches('/')))?)?)
         })
     }
 
@@ -142,6 +143,11 @@ impl SandboxNamespaces {
             Ok(Inside { sandbox: self, root, writable_root: None, made: Vec::new() })
         };
         entered().map_err(|error| MountError::kernel("entering", "the sandbox", error))
+    }
+
+    /// The id of the mount that a path in it is on.
+    pub(crate) fn mount_at(&self, path: &str) -> io::Result<u64> {
+        mount_id_of(&self.process, &format!("root/{}", path.trim_start_matches('/')))
     }
 
     /// Its first process, a directory of `/proc`.

@@ -10,7 +10,10 @@
 use std::{
     collections::BTreeMap,
     io,
-    os::fd::{AsFd, OwnedFd},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
 };
 
 use rustix::{
@@ -21,9 +24,11 @@ use rustix::{
 
 use super::{apart::tree_made_apart, inside::SandboxNamespaces};
 use crate::{
+    autostart::name_text::{raw, text},
     mount_plan::{MountPlan, PathTreatment},
     mountinfo::MountInfo,
     place::{FileId, is_below, open_plain, open_plain_end},
+    special::{MOST_MASKED, is_folder, is_special},
     tree,
 };
 
@@ -75,6 +80,26 @@ impl Masks {
         self.trees.insert(path.to_owned(), masks);
     }
 
+    /// Pipes and sockets have appeared, which are to be masked when this is restored.
+    ///
+    /// # Errors
+    /// There are too many: the sandbox has to end.
+    pub(crate) fn add_special(&mut self, paths: &[String]) -> io::Result<()> {
+        for path in paths {
+            for (_, masks) in self.trees.iter_mut().filter(|(tree, _)| is_below(path, tree)) {
+                if !masks.iter().any(|mask| mask.path == *path) {
+                    let step = PathTreatment::Special;
+                    masks.push(Mask { path: path.clone(), step, mount: None, folder: None });
+                }
+            }
+        }
+        let special = self.trees.values().flatten().filter(|mask| mask.is_special());
+        if special.count() > 2 * MOST_MASKED {
+            return Err(io::Error::other("too many named pipes and sockets appeared in what it is shown"));
+        }
+        Ok(())
+    }
+
     /// The tree at `path` is not mounted any more.
     pub(crate) fn take_away(&mut self, path: &str) {
         self.trees.remove(path);
@@ -96,17 +121,25 @@ impl Masks {
     ) -> io::Result<Vec<RestoredMask>> {
         let table = sandbox.table()?;
         let mut restored: Vec<RestoredMask> = Vec::new();
+        let mut covered: Vec<String> = Vec::new();
         for mask in self.trees.values_mut().flatten() {
             if mask.is_in_place(&self.root, &table) || is_written(&mask.path) {
                 continue;
             }
             // Trees that lie on one another are masked at the same path.
-            if restored.iter().any(|other| other.path == mask.path) {
+            if covered.contains(&mask.path) {
                 mask.look(&self.root);
             } else if mask.put_back(sandbox, &self.root)? {
-                restored.push(RestoredMask { path: mask.path.clone(), hidden: mask.hides() });
+                covered.push(mask.path.clone());
+                if !mask.is_special() {
+                    restored.push(RestoredMask { path: mask.path.clone(), hidden: mask.hides() });
+                }
             }
         }
+        // One that appears at the same path again is reported again.
+        self.trees
+            .values_mut()
+            .for_each(|masks| masks.retain(|mask| !mask.is_special() || mask.mount.is_some()));
         Ok(restored)
     }
 }
@@ -120,7 +153,7 @@ impl Mask {
 
     /// Notes what is at its path, if that is a mount of its own. No symlink may be on the way.
     fn look(&mut self, root: &OwnedFd) {
-        let place = open_plain_end(root, relative(&self.path));
+        let place = open_plain_end(root, &*raw(relative(&self.path)));
         let about = place.and_then(|place| {
             statx(&place, "", AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID)
         });
@@ -133,18 +166,27 @@ impl Mask {
         matches!(self.step, PathTreatment::Hide { .. })
     }
 
+    fn is_special(&self) -> bool {
+        matches!(self.step, PathTreatment::Special)
+    }
+
+    /// Returns true if a file stands at the path by now that needs no mask.
+    fn is_over(&self) -> bool {
+        self.is_special() && !is_special(&self.path) && !is_folder(&self.path)
+    }
+
     fn is_in_place(&mut self, root: &OwnedFd, table: &MountInfo) -> bool {
         let Some(entry) = self.mount.and_then(|id| table.get(id)) else { return false };
-        let Some(now) = entry.point.to_str() else { return false };
+        let now = text(entry.point.as_bytes());
         if now == self.path {
             return true;
         }
         // A folder on the way has another name, and it went along.
         let name = |path: &str| path.rsplit_once('/').map(|(_, name)| name.to_owned());
         let went_along =
-            self.folder.is_some() && folder(root, now) == self.folder && name(now) == name(&self.path);
+            self.folder.is_some() && folder(root, &now) == self.folder && name(&now) == name(&self.path);
         if went_along {
-            now.clone_into(&mut self.path);
+            self.path = now;
         }
         went_along
     }
@@ -152,6 +194,10 @@ impl Mask {
     /// Masks what is at its path now; whether something is.
     fn put_back(&mut self, sandbox: &SandboxNamespaces, root: &OwnedFd) -> io::Result<bool> {
         for _ in 0..TRIES {
+            if self.is_over() {
+                self.mount = None;
+                return Ok(false);
+            }
             let put = self.tree().and_then(|tree| sandbox.cover(&self.path, &tree));
             match put {
                 Ok(()) => {
@@ -170,26 +216,26 @@ impl Mask {
     }
 
     fn is_there(&self, root: &OwnedFd) -> bool {
-        open_plain_end(root, relative(&self.path)).is_ok()
+        open_plain_end(root, &*raw(relative(&self.path))).is_ok()
     }
 
     /// The tree that goes over the path, made of what is there.
     fn tree(&self) -> io::Result<OwnedFd> {
         match &self.step {
             PathTreatment::Pin | PathTreatment::Reopen { .. } => {
-                Ok(tree::copy(&open_plain_end(CWD, &self.path)?, false, true)?)
+                Ok(tree::copy(&open_plain_end(CWD, &*raw(&self.path))?, false, true)?)
             }
-            PathTreatment::ReadOnly => Ok(tree::copy(&open_plain_end(CWD, &self.path)?, true, true)?),
-            PathTreatment::Hide { .. } => self.empty_tree(),
+            PathTreatment::ReadOnly => Ok(tree::copy(&open_plain_end(CWD, &*raw(&self.path))?, true, true)?),
+            PathTreatment::Hide { .. } | PathTreatment::Special => self.empty_tree(),
         }
     }
 
     /// Something empty and closed.
     fn empty_tree(&self) -> io::Result<OwnedFd> {
         let hiding = MountPlan::hiding(&self.path)?;
-        tree_made_apart(&hiding, || Ok(tree::copy(&open_plain_end(CWD, &self.path)?, true, true)?))
+        tree_made_apart(&hiding, || Ok(tree::copy(&open_plain_end(CWD, &*raw(&self.path))?, true, true)?))
             // Nothing there, or nothing any more, is told by the place itself.
-            .or_else(|error| open_plain_end(CWD, &self.path).map_err(io::Error::from).and(Err(error)))
+            .or_else(|error| open_plain_end(CWD, &*raw(&self.path)).map_err(io::Error::from).and(Err(error)))
     }
 }
 
@@ -201,7 +247,8 @@ fn is_gone(error: &io::Error) -> bool {
 /// The folder that `path` is in.
 fn folder(root: impl AsFd, path: &str) -> Option<FileId> {
     let (above, _) = path.rsplit_once('/')?;
-    let place = if above.is_empty() { open_plain(root, ".") } else { open_plain(root, relative(above)) };
+    let place =
+        if above.is_empty() { open_plain(root, ".") } else { open_plain(root, &*raw(relative(above))) };
     place.and_then(fstat).ok().map(|stat| FileId::of(&stat))
 }
 

@@ -6,7 +6,7 @@
 use std::{io, os::fd::OwnedFd};
 
 use rustix::{
-    fs::{CWD, fstat},
+    fs::{CWD, FileType, fstat},
     io::Errno,
 };
 
@@ -34,10 +34,9 @@ impl MountSource {
         let place = open_plain(CWD, path).map_err(|error| cannot_open(path, error))?;
         let stat = fstat(&place).map_err(|error| MountError::kernel("looking at", path, error))?;
         let kind = FileKind::of(&stat).ok_or_else(|| {
-            MountError::refused(
-                MountRefusal::Kind,
-                format!("`{path}` is neither a regular file nor a directory"),
-            )
+            let kind = kind_name(FileType::from_raw_mode(stat.st_mode));
+            let message = format!("`{path}` is {kind}; only regular files and folders can be allowed");
+            MountError::refused(MountRefusal::Kind, message)
         })?;
         let identity = FileId::of(&stat);
         let opened =
@@ -78,6 +77,17 @@ fn copy_with_plan(
         }
         copy(&place, access)
     })
+}
+
+fn kind_name(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Fifo => "a named pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::RegularFile | FileType::Directory | FileType::Symlink | FileType::Unknown => {
+            "a special file"
+        }
+    }
 }
 
 fn cannot_open(path: &str, error: Errno) -> MountError {

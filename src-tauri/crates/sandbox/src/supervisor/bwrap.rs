@@ -36,6 +36,7 @@ use super::{SupervisorStartError, owner::SandboxOwner};
 use crate::{
     argv::{self, Descriptors},
     cgroup::{self, CgroupLimits},
+    connector::Connector,
     enter::{FAILED, GO, NONE, READY},
     fd_passing,
     host::HostTree,
@@ -82,6 +83,8 @@ pub(super) struct Bwrap {
     namespace: Option<OwnedFd>,
     /// The child that makes the initial mounts.
     first: Option<InitialMountsChild>,
+    /// The process that makes connections for a sandbox with unix sockets of its own.
+    connector: Option<Connector>,
 }
 
 impl Bwrap {
@@ -117,6 +120,7 @@ impl Bwrap {
         command.arg(gate_theirs.as_raw_fd().to_string());
         command.arg(given.egress.as_ref().map_or(NONE.to_owned(), |egress| egress.as_raw_fd().to_string()));
         command.arg(serde_json::to_string(&spec.limits)?);
+        command.arg(serde_json::to_string(&spec.unix_sockets)?);
         command.arg(spec.working_dir()).args(&spec.argv);
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(complaints_theirs));
         let mut needed = vec![own_program.as_fd(), options_theirs.as_fd(), passwd.as_fd(), group.as_fd()];
@@ -146,6 +150,7 @@ impl Bwrap {
             complaints: complaints.into(),
             namespace: None,
             first: None,
+            connector: None,
         };
         // None of it is read before there are options.
         let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
@@ -209,12 +214,25 @@ impl Bwrap {
     }
 
     /// Lets the server start, unless it was given up meanwhile, and returns when its program runs.
-    pub(super) fn start_server(&mut self, owner: &dyn SandboxOwner) -> Result<(), SupervisorStartError> {
+    ///
+    /// `own` are the mounts of folders that only the sandbox writes to, for one that may have unix sockets of its own.
+    pub(super) fn start_server(
+        &mut self,
+        owner: &dyn SandboxOwner,
+        own: Option<Vec<u64>>,
+    ) -> Result<(), SupervisorStartError> {
         if poll(&mut [owner.giving_up()], Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
             return Err(SupervisorStartError::HungUp);
         }
         self.gate.write_all(&[GO])?;
         let mut problem = String::new();
+        if let Some(own) = own {
+            match fd_passing::receive_or_byte(&self.gate)? {
+                Ok(calls) => self.connector = Some(Connector::start(calls, own)?),
+                Err(Some(byte)) => problem.push(byte.into()),
+                Err(None) => return Err(self.setup_failed()),
+            }
+        }
         self.gate.read_to_string(&mut problem)?;
         let Some((status, problem)) = problem.split_once(' ') else { return Ok(()) };
         let status = status.parse().unwrap_or(FAILED);

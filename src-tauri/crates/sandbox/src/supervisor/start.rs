@@ -24,7 +24,8 @@ use crate::{
     mountinfo::MountInfo,
     mounts::{InitialMounts, Mounts},
     place::is_at_or_below,
-    spec::{Spec, View},
+    spec::{Spec, UnixSockets, View, is_normal},
+    special::{NotWatched, SpecialLink, is_folder},
     state::StateDir,
 };
 
@@ -35,6 +36,7 @@ pub(super) fn start(
     spec: &Spec,
     owner: &dyn SandboxOwner,
     given: InheritedDescriptors,
+    mut special: SpecialLink,
     closed: impl FnOnce(&ViewLayout) -> io::Result<Vec<String>>,
 ) -> Result<(Bwrap, Mounts), SupervisorStartError> {
     spec.validate()?;
@@ -64,7 +66,8 @@ pub(super) fn start(
 
     let closed = closed(&layout)?;
     close(&mut layout, &closed, &spec.kept);
-    let mounts = mount_and_start(spec, layout, host, &mut bwrap, owner)?;
+    mask_special(spec, &mut layout, &mut special)?;
+    let mounts = mount_and_start(spec, (layout, host, special), &mut bwrap, owner)?;
     owner.say(&in_force(spec, controlled))?;
     Ok((bwrap, mounts))
 }
@@ -78,11 +81,39 @@ fn close(layout: &mut ViewLayout, closed: &[String], kept: &[String]) {
     }
 }
 
+/// Masks the pipes and sockets in what the view shows of the user's folders. In the folder of the session they are its own.
+fn mask_special(
+    spec: &Spec,
+    layout: &mut ViewLayout,
+    special: &mut SpecialLink,
+) -> Result<(), SupervisorStartError> {
+    let (session, named) = match &spec.view {
+        View::Roots { session_dir, programs } => (Some(session_dir), programs.as_slice()),
+        View::HostRead { session_dir, .. } => (session_dir.as_ref(), layout.writable.as_slice()),
+    };
+    let folders: Vec<String> =
+        named.iter().filter(|path| Some(*path) != session && is_folder(path)).cloned().collect();
+    for folder in folders {
+        let found = special.watch(&folder, layout.plan.hidden().cloned().collect());
+        layout.plan.mask_special(found.map_err(|error| match error {
+            NotWatched::Refused(reason) => SupervisorStartError::Setup(reason),
+            NotWatched::Broken(error) => error.into(),
+        })?);
+    }
+    // Of the whole host, the home is where the user's are.
+    if let (View::HostRead { session_dir: Some(session_dir), .. }, Some(home)) =
+        (&spec.view, spec.env.get("HOME").filter(|home| is_normal(home) && is_folder(home)))
+    {
+        let hidden = layout.plan.hidden().chain([session_dir]).cloned().collect();
+        special.watch_aside(home, hidden)?;
+    }
+    Ok(())
+}
+
 /// Mounts what is shown, and lets the server start.
 fn mount_and_start(
     spec: &Spec,
-    layout: ViewLayout,
-    host: HostTree,
+    (layout, host, special): (ViewLayout, HostTree, SpecialLink),
     bwrap: &mut Bwrap,
     owner: &dyn SandboxOwner,
 ) -> Result<Mounts, SupervisorStartError> {
@@ -97,26 +128,36 @@ fn mount_and_start(
         View::Roots { programs, .. } => layout.writable.contains(path) || programs.contains(path),
         View::HostRead { .. } => layout.writable.contains(path),
     });
-    let mut mounts = Mounts::new(sandbox, fixed, layout.plan, &shown)?;
+    let mut mounts = Mounts::new(sandbox, fixed, layout.plan, &shown, special)?;
     for mount in &spec.mounts {
         mounts.add(mount)?;
     }
     mounts.restore_masks()?;
     bwrap.wait_until_ready(owner, mounts.sandbox())?;
-    if has_news(mounts.news())? {
+    if has_news([mounts.news(), mounts.special_news()])? {
         mounts.restore_masks()?;
     }
-    bwrap.start_server(owner)?;
+    let own = (spec.unix_sockets == UnixSockets::Own).then(|| own_mounts(spec, &mounts)).transpose()?;
+    bwrap.start_server(owner, own)?;
     owner.say(&SandboxEvent::Started)?;
     Ok(mounts)
 }
 
+/// The mounts of the folders that only the sandbox writes to.
+fn own_mounts(spec: &Spec, mounts: &Mounts) -> io::Result<Vec<u64>> {
+    let session = match &spec.view {
+        View::Roots { session_dir, .. } => Some(session_dir.as_str()),
+        View::HostRead { session_dir, .. } => session_dir.as_deref(),
+    };
+    let tmp = spec.view.has_own_tmp().then_some("/tmp");
+    let own = session.into_iter().chain(tmp).chain(["/dev/shm"]);
+    own.map(|path| mounts.sandbox().mount_at(path)).collect()
+}
+
 /// True when there is news now.
-fn has_news(news: PollFd<'_>) -> io::Result<bool> {
-    let mut polled = [news];
+fn has_news(mut polled: [PollFd<'_>; 2]) -> io::Result<bool> {
     poll(&mut polled, Some(&Timespec::default()))?;
-    let [polled] = polled;
-    Ok(!polled.revents().is_empty())
+    Ok(polled.iter().any(|polled| !polled.revents().is_empty()))
 }
 
 /// The mounts that are made when the frame is complete.

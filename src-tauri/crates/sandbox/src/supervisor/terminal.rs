@@ -34,6 +34,7 @@ use crate::{
     enter::FAILED,
     mounts::{Mounts, RestoredMask},
     spec::Spec,
+    special::{SpecialLink, serve_beside},
     sys::{process::close_beside, signals::Signals},
 };
 
@@ -154,7 +155,9 @@ impl ForegroundTerminal {
     ) -> Result<(Bwrap, Mounts, Watcher), SupervisorStartError> {
         let mut watcher = None;
         let given = InheritedDescriptors { streams: take_streams()?, egress, group: None };
-        let (bwrap, mounts) = start(None, &spec, self, given, |layout| {
+        let (stream, own) = serve_beside()?;
+        let special = SpecialLink::new(stream, Some(own), spec.unix_sockets)?;
+        let (bwrap, mounts) = start(None, &spec, self, given, special, |layout| {
             let watcher = watcher.insert(Watcher::new(spec.state_dir.as_ref())?);
             for (_, found, journal) in watcher.sweep() {
                 journal.into_iter().for_each(FinishedJournal::forget);
@@ -180,7 +183,7 @@ impl ForegroundTerminal {
         let mut quiet = Some(QUIET);
         loop {
             let signals = self.signals.as_fd();
-            let Some([ended, mounted, named]) =
+            let Some([ended, mounted, special, named]) =
                 wait_for_news(signals, bwrap.ended(), mounts, watcher, streams, quiet)?
             else {
                 quiet = None;
@@ -194,7 +197,7 @@ impl ForegroundTerminal {
             if named || watcher.patience().is_some() {
                 watcher.read().iter().try_for_each(|(_, finding)| self.find(finding))?;
             }
-            if mounted || !watcher.uncovered().is_empty() {
+            if mounted || special || !watcher.uncovered().is_empty() {
                 for RestoredMask { path, hidden } in mounts.restore_masks()? {
                     self.say(&SandboxEvent::Uncovered { path, hidden })?;
                 }
@@ -230,15 +233,15 @@ fn wait_for_news(
     watcher: &Watcher,
     streams: &Streams,
     quiet: Option<Timespec>,
-) -> io::Result<Option<[bool; 3]>> {
+) -> io::Result<Option<[bool; 4]>> {
     let [ended, signals, watched] =
         [ended, signals, watcher.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-    let mut polled = vec![ended, mounts.news(), watched, signals];
+    let mut polled = vec![ended, mounts.news(), mounts.special_news(), watched, signals];
     polled.extend(streams.polled());
     let patience = watcher.patience().and_then(|patience| Timespec::try_from(patience).ok());
     if !wait(&mut polled, quiet.or(patience).as_ref())? && quiet.is_some() {
         return Ok(None);
     }
     let has = |place: usize| polled.get(place).is_some_and(|polled| !polled.revents().is_empty());
-    Ok(Some([has(0), has(1), has(2)]))
+    Ok(Some([has(0), has(1), has(2), has(3)]))
 }

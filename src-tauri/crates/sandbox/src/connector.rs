@@ -1,0 +1,195 @@
+//! Connections of a sandbox that may have unix sockets of its own: made for it, where they lead to such.
+//!
+//! - Seccomp cannot read the address of `connect`. So the kernel reports each, and a process of the supervisor's connects the
+//!   very socket, to the address as it was copied. Nothing in the sandbox can exchange either in between.
+//! - A path leads to a socket of the sandbox's own if it is in a folder that nothing else writes to: by the mount that it is on,
+//!   after symlinks. No rename or link leads from another mount into one of these.
+//! - Abstract names and addresses of the internet count in the socket's own network namespace, as ever.
+//! - INVARIANT: what cannot be found out is refused, and a sandbox without this process connects to nothing.
+
+use std::{
+    fs::File,
+    io::Read,
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::{ffi::OsStrExt, fs::FileExt},
+    },
+    sync::Arc,
+    thread,
+};
+
+use rustix::{
+    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat},
+    io::Errno,
+    net::{AddressFamily, sockopt::socket_domain},
+    process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
+};
+
+use crate::{
+    place::mount_id,
+    sys::{
+        notify::{ReportedCall, connect},
+        process::{Forked, fork},
+    },
+};
+
+/// The largest address there is, of any family: `sockaddr_storage`.
+const LONGEST: usize = 128;
+/// Room for the family in front of an address.
+const FAMILY: usize = size_of::<libc::sa_family_t>();
+/// `AF_UNIX`, as it stands in an address.
+const UNIX: libc::sa_family_t = 1;
+/// The flag of `pidfd_open` for a thread, since Linux 6.9: `O_EXCL`.
+const THREAD: u32 = libc::O_EXCL.cast_unsigned();
+
+/// The process that connects.
+#[derive(Debug)]
+pub(crate) struct Connector {
+    _process: Forked,
+}
+
+impl Connector {
+    /// Answers `calls`; `own` are the mounts of folders that only the sandbox writes to. Only for a process with one thread.
+    pub(crate) fn start(calls: OwnedFd, own: Vec<u64>) -> std::io::Result<Self> {
+        let process = fork(calls.as_fd(), || serve(&calls, own))?;
+        Ok(Self { _process: process })
+    }
+}
+
+/// Until the sandbox has ended.
+fn serve(calls: &OwnedFd, own: Vec<u64>) {
+    let own: Arc<[u64]> = own.into();
+    loop {
+        match ReportedCall::next(calls) {
+            Ok(call) => {
+                let (own, handle) = (own.clone(), calls.try_clone());
+                let Ok(handle) = handle else {
+                    call.answer(calls, Err(libc::EMFILE));
+                    continue;
+                };
+                // A connection may be waited for, for as long as the sandbox likes. So each has a thread, as it has one there.
+                let work =
+                    move || call.answer(&handle, Attempt::of(&call, &handle).and_then(|it| it.make(&own)));
+                if thread::Builder::new().stack_size(64 * 1024).spawn(work).is_err() {
+                    call.answer(calls, Err(libc::EAGAIN));
+                }
+            }
+            // The thread was killed before it was reported.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {
+                if is_over(calls) {
+                    return;
+                }
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+/// Returns true if nothing that could be reported runs any more.
+fn is_over(calls: &OwnedFd) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut polled = [PollFd::new(calls, PollFlags::IN)];
+    let ready = poll(&mut polled, Some(&Timespec::default()));
+    ready.is_err() || polled.iter().any(|polled| polled.revents().contains(PollFlags::HUP))
+}
+
+/// A call of `connect`: the very socket, and the address as it was when this was made.
+struct Attempt {
+    /// The thread's directory in `/proc`.
+    thread: OwnedFd,
+    socket: OwnedFd,
+    address: Vec<u8>,
+}
+
+impl Attempt {
+    fn of(call: &ReportedCall, calls: &OwnedFd) -> Result<Self, i32> {
+        let [socket, at, length, ..] = call.arguments;
+        let way = format!("/proc/{}", call.thread);
+        let thread = openat(CWD, way, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(number)?;
+        // Now the number of the thread cannot have become another's.
+        if !call.is_waiting(calls) {
+            return Err(libc::EINTR);
+        }
+        // The kernel takes the lower halves.
+        let [socket, length] =
+            [socket, length].map(|word| u32::try_from(word & u64::from(u32::MAX)).unwrap_or_default());
+        let length = usize::try_from(length).map_err(|_| libc::EINVAL)?;
+        if length > LONGEST {
+            return Err(libc::EINVAL);
+        }
+        let process = handle(call.thread, &thread)?;
+        let socket = pidfd_getfd(process, socket.cast_signed(), PidfdGetfdFlags::empty()).map_err(number)?;
+        let mut address = vec![0; length];
+        let memory =
+            openat(&thread, "mem", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(number)?;
+        File::from(memory).read_exact_at(&mut address, at).map_err(|_| libc::EFAULT)?;
+        if !call.is_waiting(calls) {
+            return Err(libc::EINTR);
+        }
+        Ok(Self { thread, socket, address })
+    }
+
+    fn make(&self, own: &[u64]) -> Result<(), i32> {
+        match socket_domain(&self.socket) {
+            Ok(AddressFamily::UNIX) => self.connect_unix(own),
+            Ok(_) => connect(&self.socket, &self.address),
+            Err(error) => Err(number(error)),
+        }
+    }
+
+    fn connect_unix(&self, own: &[u64]) -> Result<(), i32> {
+        let (family, name) = self.address.split_at_checked(FAMILY).ok_or(libc::EINVAL)?;
+        if family != UNIX.to_ne_bytes() {
+            return Err(libc::EINVAL);
+        }
+        if name.first().is_none_or(|first| *first == 0) {
+            // No name, or one of the sandbox's own network namespace.
+            return connect(&self.socket, &self.address);
+        }
+        let path = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        let target = self.open(path)?;
+        let stat = fstat(&target).map_err(number)?;
+        if !FileType::from_raw_mode(stat.st_mode).is_socket() {
+            return Err(libc::ECONNREFUSED);
+        }
+        if !own.contains(&mount_id(&target).map_err(number)?) {
+            return Err(libc::EACCES);
+        }
+        // The kernel looks up this name for us alone, and it leads to what was opened.
+        let way = format!("/proc/self/fd/{}\0", target.as_raw_fd());
+        connect(&self.socket, &[family, way.as_bytes()].concat())
+    }
+
+    /// Opens what a path leads to in the sandbox.
+    fn open(&self, path: &[u8]) -> Result<OwnedFd, i32> {
+        let root = openat(&self.thread, "root", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        let root = root.map_err(number)?;
+        let path = if path.starts_with(b"/") {
+            path.to_vec()
+        } else {
+            let folder = readlinkat(&self.thread, "cwd", Vec::new()).map_err(number)?;
+            [folder.as_bytes(), path].join(&b'/')
+        };
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        openat2(root, std::ffi::OsStr::from_bytes(&path), flags, Mode::empty(), resolve).map_err(number)
+    }
+}
+
+/// A handle to the thread, or where the kernel has none to its process.
+fn handle(thread: u32, directory: &OwnedFd) -> Result<OwnedFd, i32> {
+    let pid = |number: u32| i32::try_from(number).ok().and_then(Pid::from_raw).ok_or(libc::ESRCH);
+    match pidfd_open(pid(thread)?, PidfdFlags::from_bits_retain(THREAD)) {
+        Err(Errno::INVAL) => {}
+        opened => return opened.map_err(number),
+    }
+    let status = openat(directory, "status", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    let mut text = String::new();
+    File::from(status.map_err(number)?).read_to_string(&mut text).map_err(|_| libc::ESRCH)?;
+    let leader = text.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
+    pidfd_open(pid(leader.ok_or(libc::ESRCH)?)?, PidfdFlags::empty()).map_err(number)
+}
+
+fn number(error: Errno) -> i32 {
+    error.raw_os_error()
+}

@@ -1,0 +1,150 @@
+//! A supervisor's end of the link to the watcher.
+
+use std::{
+    collections::BTreeSet,
+    io::{self, Read, Write},
+    os::unix::net::UnixStream,
+    time::Duration,
+};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{SpecialNews, SpecialRequest, folders::is_socket};
+use crate::{spec::UnixSockets, sys::process::Forked};
+
+/// Longer than the watcher takes for one folder. It works on those of other sandboxes, too.
+const PATIENCE: Duration = Duration::from_secs(9);
+
+/// The link.
+#[derive(Debug)]
+pub(crate) struct SpecialLink {
+    stream: UnixStream,
+    read: Vec<u8>,
+    /// False where the sandbox may use every socket that it sees.
+    masks_sockets: bool,
+    /// Paths that have appeared and were not asked for yet.
+    appeared: Vec<String>,
+    /// Folders that are searched in the background, and shown whether they can be watched or not.
+    aside: BTreeSet<String>,
+    /// The watcher, where this process has one of its own.
+    _own: Option<Forked>,
+}
+
+/// Why a folder is not watched.
+#[derive(Debug)]
+pub(crate) enum NotWatched {
+    /// For people.
+    Refused(String),
+    /// The link is of no use any more.
+    Broken(io::Error),
+}
+
+impl SpecialLink {
+    pub(crate) fn new(
+        stream: UnixStream,
+        own: Option<Forked>,
+        unix_sockets: UnixSockets,
+    ) -> io::Result<Self> {
+        let masks_sockets = unix_sockets != UnixSockets::All;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self {
+            stream,
+            read: Vec::new(),
+            masks_sockets,
+            appeared: Vec::new(),
+            aside: BTreeSet::new(),
+            _own: own,
+        })
+    }
+
+    /// Has a folder watched, but for the parts of it that are `hidden`; returns the paths that are to be masked in it.
+    pub(crate) fn watch(&mut self, folder: &str, hidden: Vec<String>) -> Result<Vec<String>, NotWatched> {
+        self.send(&SpecialRequest::Watch { root: folder.to_owned(), hidden }).map_err(NotWatched::Broken)?;
+        loop {
+            match self.next().map_err(NotWatched::Broken)? {
+                SpecialNews::Watched { root, found } if root == folder => return Ok(self.to_mask(found)),
+                SpecialNews::Refused { root, reason } if root == folder => {
+                    return Err(NotWatched::Refused(reason));
+                }
+                other => self.note(other).map_err(NotWatched::Broken)?,
+            }
+        }
+    }
+
+    /// Has a folder searched and watched in the background. What is in it appears later, and nothing where it is too large.
+    pub(crate) fn watch_aside(&mut self, folder: &str, hidden: Vec<String>) -> io::Result<()> {
+        self.aside.insert(folder.to_owned());
+        self.send(&SpecialRequest::Watch { root: folder.to_owned(), hidden })
+    }
+
+    fn note(&mut self, news: SpecialNews) -> io::Result<()> {
+        match news {
+            SpecialNews::Appeared { path } => self.appeared.push(path),
+            SpecialNews::Watched { root, found } if self.aside.contains(&root) => self.appeared.extend(found),
+            SpecialNews::Refused { root, reason } if !self.aside.contains(&root) => {
+                return Err(io::Error::other(reason));
+            }
+            SpecialNews::Watched { .. } | SpecialNews::Refused { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// A folder is no longer mounted.
+    pub(crate) fn forget(&mut self, folder: &str) -> io::Result<()> {
+        self.send(&SpecialRequest::Forget { root: folder.to_owned() })
+    }
+
+    /// The paths that have appeared since this was asked last. Does not wait.
+    ///
+    /// # Errors
+    /// A folder that is mounted is not watched any more: the sandbox has to end.
+    pub(crate) fn appeared(&mut self) -> io::Result<Vec<String>> {
+        while self.has_line() || is_readable(&self.stream)? {
+            let news = self.next()?;
+            self.note(news)?;
+        }
+        let appeared = std::mem::take(&mut self.appeared);
+        Ok(self.to_mask(appeared))
+    }
+
+    fn to_mask(&self, mut found: Vec<String>) -> Vec<String> {
+        found.retain(|path| self.masks_sockets || !is_socket(path));
+        found
+    }
+
+    /// Has news when something has appeared.
+    pub(crate) fn news(&self) -> PollFd<'_> {
+        PollFd::new(&self.stream, PollFlags::IN)
+    }
+
+    fn has_line(&self) -> bool {
+        self.read.contains(&b'\n')
+    }
+
+    fn send(&mut self, request: &SpecialRequest) -> io::Result<()> {
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        self.stream.write_all(&line)
+    }
+
+    fn next(&mut self) -> io::Result<SpecialNews> {
+        loop {
+            if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
+                let rest = self.read.split_off(end + 1);
+                let line = std::mem::replace(&mut self.read, rest);
+                return Ok(serde_json::from_slice(&line)?);
+            }
+            let mut chunk = [0; 4096];
+            match self.stream.read(&mut chunk)? {
+                0 => return Err(io::Error::other("the watch for pipes and sockets has ended")),
+                count => self.read.extend(chunk.iter().take(count)),
+            }
+        }
+    }
+}
+
+fn is_readable(stream: &UnixStream) -> io::Result<bool> {
+    let mut polled = [PollFd::new(stream, PollFlags::IN)];
+    Ok(poll(&mut polled, Some(&Timespec::default()))? > 0)
+}

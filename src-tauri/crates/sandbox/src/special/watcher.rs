@@ -1,0 +1,383 @@
+//! What is watched for which sandbox, and what each is told.
+//!
+//! - Work is done in slices, so that a large folder does not hold up what is told of another.
+//! - A folder that came later and cannot be watched is masked itself.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    time::{Duration, Instant},
+};
+
+use super::{
+    MOST_MASKED, SpecialNews, SpecialRequest,
+    folders::{FolderError, FolderEvent, WatchedFolders, is_folder, is_special},
+};
+use crate::place::{is_at_or_below, is_below};
+
+/// The time for which is worked before others have their turn.
+const SLICE: Duration = Duration::from_millis(10);
+
+/// The bounds of one folder that is mounted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FolderBounds {
+    pub(super) folders: usize,
+    pub(super) names: usize,
+    pub(super) time: Duration,
+}
+
+/// A watched folder takes about a kilobyte of the kernel's memory, and some microseconds.
+pub(super) const BOUNDS: FolderBounds =
+    FolderBounds { folders: 65_536, names: 1_000_000, time: Duration::from_secs(6) };
+
+/// The number of a sandbox.
+pub(super) type LinkNumber = u64;
+
+/// The watcher, without its thread and its streams.
+#[derive(Debug)]
+pub(super) struct SpecialWatcher {
+    bounds: FolderBounds,
+    folders: WatchedFolders,
+    /// By sandbox and root, the paths in it that are not shown.
+    roots: BTreeMap<LinkNumber, BTreeMap<String, Vec<String>>>,
+    walks: VecDeque<Walk>,
+}
+
+/// Folders that are to be watched.
+#[derive(Debug)]
+struct Walk {
+    /// The sandbox that waits for the end of this.
+    first: Option<LinkNumber>,
+    root: String,
+    waiting: Vec<String>,
+    found: Vec<String>,
+    folders: usize,
+    names: usize,
+    until: Instant,
+}
+
+impl SpecialWatcher {
+    pub(super) fn new(bounds: FolderBounds) -> io::Result<Self> {
+        let (roots, walks) = (BTreeMap::new(), VecDeque::new());
+        Ok(Self { bounds, folders: WatchedFolders::new()?, roots, walks })
+    }
+
+    /// The folders, which have news when something happens in one.
+    pub(super) fn folders(&self) -> &WatchedFolders {
+        &self.folders
+    }
+
+    /// Returns true if there is work that no news announces.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.walks.is_empty()
+    }
+
+    pub(super) fn request(&mut self, link: LinkNumber, request: SpecialRequest) {
+        match request {
+            SpecialRequest::Watch { root, hidden } => {
+                self.roots.entry(link).or_default().insert(root.clone(), hidden);
+                self.walk(Some(link), root.clone(), root);
+            }
+            SpecialRequest::Forget { root } => {
+                self.roots.entry(link).or_default().remove(&root);
+                self.unwatch(&root);
+            }
+        }
+    }
+
+    /// The sandbox has ended.
+    pub(super) fn end(&mut self, link: LinkNumber) {
+        self.walks.retain(|walk| walk.first != Some(link));
+        let roots = self.roots.remove(&link).unwrap_or_default();
+        roots.keys().for_each(|root| self.unwatch(root));
+    }
+
+    /// Reads what has happened, and works on; returns what sandboxes are to be told.
+    pub(super) fn work(&mut self) -> Vec<(LinkNumber, SpecialNews)> {
+        let mut news = Vec::new();
+        for event in self.folders.read() {
+            match event {
+                FolderEvent::File(path) if is_special(&path) => self.appeared(&path, &mut news),
+                FolderEvent::File(_) => {}
+                FolderEvent::Folder(path) => self.look_at(path),
+                FolderEvent::Lost => self.look_again(),
+            }
+        }
+        let until = Instant::now() + SLICE;
+        while Instant::now() < until {
+            let Some(mut walk) = self.walks.pop_front() else { break };
+            let outcome = self.step(&mut walk, until);
+            match (outcome, walk.first) {
+                (Ok(false), _) => self.walks.push_back(walk),
+                (Ok(true), Some(link)) => {
+                    news.push((link, SpecialNews::Watched { root: walk.root, found: walk.found }));
+                }
+                (Ok(true), None) => walk.found.iter().for_each(|path| self.appeared(path, &mut news)),
+                (Err(reason), Some(link)) => {
+                    self.request(link, SpecialRequest::Forget { root: walk.root.clone() });
+                    news.push((link, SpecialNews::Refused { root: walk.root, reason }));
+                }
+                // What cannot be watched is masked as a whole, and cannot be where it is a root.
+                (Err(reason), None) => {
+                    walk.found.push(walk.root.clone());
+                    walk.found.iter().for_each(|path| self.appeared(path, &mut news));
+                    let lost = self.roots.iter().filter(|(_, roots)| roots.contains_key(&walk.root));
+                    news.extend(lost.map(|(link, _)| {
+                        (*link, SpecialNews::Refused { root: walk.root.clone(), reason: reason.clone() })
+                    }));
+                }
+            }
+        }
+        news
+    }
+
+    /// Watches folders of a walk; returns true at its end.
+    fn step(&mut self, walk: &mut Walk, until: Instant) -> Result<bool, String> {
+        let root = &walk.root;
+        while let Some(path) = walk.waiting.pop() {
+            if self.is_hidden(walk.first, &path) {
+                continue;
+            }
+            match self.folders.watch(&path) {
+                Ok(listing) => {
+                    walk.folders += 1;
+                    walk.names += listing.names;
+                    walk.found.extend(listing.special);
+                    walk.waiting.extend(listing.folders);
+                }
+                Err(FolderError::OutOfReach) => self.folders.forget(&path, |_| false),
+                Err(FolderError::Closed) if path == *root => {
+                    return Err(format!(
+                        "`{root}` cannot be listed, so it cannot be searched for pipes and sockets"
+                    ));
+                }
+                Err(FolderError::Closed) => walk.found.push(path),
+                Err(FolderError::Failed(reason)) => return Err(reason),
+            }
+            let FolderBounds { folders, names, time } = self.bounds;
+            let too_much = if walk.folders + walk.waiting.len() > folders {
+                Some(format!(
+                    "has more than {folders} folders, too many to watch for named pipes and sockets"
+                ))
+            } else if walk.names > names {
+                Some(format!("has more than {names} names, too many to search for named pipes and sockets"))
+            } else if walk.found.len() > MOST_MASKED {
+                Some(format!("has more than {MOST_MASKED} named pipes and sockets, too many to mask"))
+            } else {
+                let slow = || {
+                    format!("could not be searched for named pipes and sockets within {} s", time.as_secs())
+                };
+                (Instant::now() > walk.until).then(slow)
+            };
+            if let Some(too_much) = too_much {
+                return Err(format!("`{root}` {too_much}; allow a smaller folder inside it"));
+            }
+            if Instant::now() > until {
+                return Ok(walk.waiting.is_empty());
+            }
+        }
+        Ok(true)
+    }
+
+    fn walk(&mut self, first: Option<LinkNumber>, root: String, from: String) {
+        let until = Instant::now() + self.bounds.time;
+        let (waiting, found) = (vec![from], vec![]);
+        self.walks.push_back(Walk { first, root, waiting, found, folders: 0, names: 0, until });
+    }
+
+    /// Looks at a folder to which something has happened.
+    fn look_at(&mut self, path: String) {
+        if !is_folder(&path) {
+            self.folders.forget(&path, |_| false);
+        } else if self.is_needed(&path) {
+            self.walk(None, path.clone(), path);
+        }
+    }
+
+    /// Looks at everything, after something was not reported.
+    fn look_again(&mut self) {
+        let roots: Vec<String> = self.roots.values().flat_map(|roots| roots.keys().cloned()).collect();
+        roots.into_iter().for_each(|root| self.look_at(root));
+    }
+
+    /// Tells every sandbox that sees the path.
+    fn appeared(&self, path: &str, news: &mut Vec<(LinkNumber, SpecialNews)>) {
+        for (link, roots) in &self.roots {
+            if roots.iter().any(|(root, hidden)| is_below(path, root) && !covers(hidden, path)) {
+                news.push((*link, SpecialNews::Appeared { path: path.to_owned() }));
+            }
+        }
+    }
+
+    /// Returns true if no sandbox, or not the one in question, sees a path.
+    fn is_hidden(&self, link: Option<LinkNumber>, path: &str) -> bool {
+        let of = |roots: &BTreeMap<String, Vec<String>>| {
+            roots.iter().any(|(root, hidden)| is_at_or_below(path, root) && !covers(hidden, path))
+        };
+        match link {
+            Some(link) => !self.roots.get(&link).is_some_and(of),
+            None => !self.roots.values().any(of),
+        }
+    }
+
+    fn is_needed(&self, path: &str) -> bool {
+        !self.is_hidden(None, path)
+    }
+
+    fn unwatch(&mut self, root: &str) {
+        let roots = &self.roots;
+        let is_needed = |path: &str| {
+            roots.values().flatten().any(|(root, hidden)| is_at_or_below(path, root) && !covers(hidden, path))
+        };
+        self.folders.forget(root, is_needed);
+    }
+}
+
+fn covers(hidden: &[String], path: &str) -> bool {
+    hidden.iter().any(|hidden| is_at_or_below(path, hidden))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path, process::Command};
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    fn pipe(path: &str) {
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    }
+
+    fn place() -> (tempfile::TempDir, String) {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let text = dir.path().canonicalize().unwrap().to_str().unwrap().to_owned();
+        (dir, text)
+    }
+
+    /// The news until there is some, and no more work.
+    fn news(watcher: &mut SpecialWatcher) -> Vec<(LinkNumber, SpecialNews)> {
+        let until = Instant::now() + Duration::from_secs(20);
+        let mut news = Vec::new();
+        while news.is_empty() || watcher.is_busy() {
+            assert!(Instant::now() < until, "there is no news");
+            news.extend(watcher.work());
+        }
+        news
+    }
+
+    fn watch(watcher: &mut SpecialWatcher, link: LinkNumber, root: &str, hidden: &[&str]) -> SpecialNews {
+        let hidden = hidden.iter().map(|path| (*path).to_owned()).collect();
+        watcher.request(link, SpecialRequest::Watch { root: root.to_owned(), hidden });
+        let news = news(watcher);
+        assert_eq!(news.len(), 1, "{news:?}");
+        news.into_iter().next().unwrap().1
+    }
+
+    fn appeared(link: LinkNumber, path: &str) -> (LinkNumber, SpecialNews) {
+        (link, SpecialNews::Appeared { path: path.to_owned() })
+    }
+
+    #[test]
+    fn what_is_there_is_found_but_where_nothing_is_shown() {
+        let (_dir, root) = place();
+        fs::create_dir_all(format!("{root}/a/b")).unwrap();
+        fs::create_dir(format!("{root}/hidden")).unwrap();
+        fs::write(format!("{root}/a/file"), "").unwrap();
+        let (deep, secret) = (format!("{root}/a/b/pipe"), format!("{root}/hidden/pipe"));
+        pipe(&deep);
+        pipe(&secret);
+        let mut watcher = SpecialWatcher::new(BOUNDS).unwrap();
+        let told = watch(&mut watcher, 1, &root, &[&format!("{root}/hidden")]);
+        assert_eq!(told, SpecialNews::Watched { root: root.clone(), found: vec![deep] });
+        let SpecialNews::Watched { found, .. } = watch(&mut watcher, 2, &root, &[]) else { panic!() };
+        assert!(found.contains(&secret), "{found:?}");
+    }
+
+    #[test]
+    fn what_appears_is_told_whatever_way_it_came() {
+        let (_dir, root) = place();
+        let (_other, elsewhere) = place();
+        fs::create_dir(format!("{root}/a")).unwrap();
+        let mut watcher = SpecialWatcher::new(BOUNDS).unwrap();
+        watch(&mut watcher, 1, &root, &[]);
+        let at = |name: &str| format!("{root}/{name}");
+        pipe(&at("a/made"));
+        assert_eq!(news(&mut watcher), [appeared(1, &at("a/made"))]);
+        let outside = format!("{elsewhere}/pipe");
+        pipe(&outside);
+        fs::hard_link(&outside, at("linked")).unwrap();
+        assert_eq!(news(&mut watcher), [appeared(1, &at("linked"))]);
+        fs::rename(&outside, at("moved")).unwrap();
+        assert_eq!(news(&mut watcher), [appeared(1, &at("moved"))]);
+        // In a folder that came with it, and in one that came and was filled at once.
+        fs::create_dir_all(format!("{elsewhere}/tree/deep")).unwrap();
+        pipe(&format!("{elsewhere}/tree/deep/pipe"));
+        fs::rename(format!("{elsewhere}/tree"), at("tree")).unwrap();
+        assert_eq!(news(&mut watcher), [appeared(1, &at("tree/deep/pipe"))]);
+        fs::create_dir_all(at("new/deep")).unwrap();
+        pipe(&at("new/deep/pipe"));
+        assert_eq!(news(&mut watcher).first(), Some(&appeared(1, &at("new/deep/pipe"))));
+        // A folder that was renamed is known by its new name.
+        fs::rename(at("tree"), at("a/tree")).unwrap();
+        assert_eq!(news(&mut watcher), [appeared(1, &at("a/tree/deep/pipe"))]);
+        pipe(&at("a/tree/deep/second"));
+        let told = news(&mut watcher);
+        assert_eq!(told, [appeared(1, &at("a/tree/deep/second"))]);
+        watcher.request(1, SpecialRequest::Forget { root: root.clone() });
+        pipe(&at("a/later"));
+        assert_eq!(watcher.work(), []);
+    }
+
+    #[test]
+    fn a_folder_beyond_a_bound_is_refused_with_what_to_do() {
+        let (_dir, root) = place();
+        for name in 0..5 {
+            fs::create_dir(format!("{root}/{name}")).unwrap();
+        }
+        let refusal = |bounds: FolderBounds| {
+            let mut watcher = SpecialWatcher::new(bounds).unwrap();
+            let told = watch(&mut watcher, 1, &root, &[]);
+            let SpecialNews::Refused { reason, .. } = told else { panic!("{told:?}") };
+            reason
+        };
+        let said = refusal(FolderBounds { folders: 5, ..BOUNDS });
+        assert_eq!(
+            said,
+            format!(
+                "`{root}` has more than 5 folders, too many to watch for named pipes and sockets; allow a smaller folder inside it"
+            )
+        );
+        assert_eq!(
+            refusal(FolderBounds { names: 4, ..BOUNDS }),
+            format!(
+                "`{root}` has more than 4 names, too many to search for named pipes and sockets; allow a smaller folder inside it"
+            )
+        );
+        let mut watcher = SpecialWatcher::new(FolderBounds { folders: 6, names: 5, ..BOUNDS }).unwrap();
+        assert!(matches!(watch(&mut watcher, 1, &root, &[]), SpecialNews::Watched { .. }));
+        (0..=MOST_MASKED).for_each(|number| pipe(&format!("{root}/1/{number}")));
+        assert_eq!(
+            refusal(BOUNDS),
+            format!(
+                "`{root}` has more than 512 named pipes and sockets, too many to mask; allow a smaller folder inside it"
+            )
+        );
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_listed_is_masked_itself() {
+        let (_dir, root) = place();
+        let shut = format!("{root}/shut");
+        fs::create_dir(&shut).unwrap();
+        let mode =
+            |mode: &str| assert!(Command::new("chmod").args([mode, &shut]).status().unwrap().success());
+        mode("111");
+        let lists = fs::read_dir(Path::new(&shut)).is_ok();
+        let mut watcher = SpecialWatcher::new(BOUNDS).unwrap();
+        let SpecialNews::Watched { found, .. } = watch(&mut watcher, 1, &root, &[]) else { panic!() };
+        // Root lists any folder.
+        assert_eq!(found, if lists { vec![] } else { vec![shut.clone()] });
+        mode("755");
+    }
+}

@@ -1,0 +1,224 @@
+//! The user's named pipes and sockets in folders that a sandbox is shown.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{Read, Write},
+    os::unix::{fs::OpenOptionsExt, net::UnixListener},
+};
+
+use ironcurtain_sandbox::{
+    ControlAnswer, MountAccess,
+    MountAccess::{ReadOnly, ReadWrite},
+    MountRefusal, View,
+};
+use ironcurtain_testkit::programs::is_root;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use crate::harness::{Place, Probe, eventually};
+
+/// A pipe that a program of the user's has open, with something in it.
+struct UserPipe {
+    path: String,
+    ends: File,
+}
+
+impl UserPipe {
+    fn new(place: &Place, name: &str) -> Self {
+        let path = place.path(name);
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let mut open = OpenOptions::new();
+        let mut ends =
+            open.read(true).write(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+        let mut ends = ends.open(&path).unwrap();
+        ends.write_all(b"the user's").unwrap();
+        Self { path, ends }
+    }
+
+    /// Everything that is in it now.
+    fn content(&mut self) -> String {
+        let mut bytes = [0; 256];
+        let length = self.ends.read(&mut bytes).unwrap_or_default();
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    }
+}
+
+/// The refusal of what is masked. Root passes the mode of the mask, and finds an empty file that is read-only.
+fn masked(said: &str, reads: bool) -> bool {
+    let as_root = if reads { "ok " } else { "err EROFS" };
+    said == "err EACCES" || is_root() && said.trim_end() == as_root.trim_end()
+}
+
+#[test]
+fn a_pipe_of_the_users_is_neither_written_to_nor_emptied() {
+    for access in [ReadOnly, ReadWrite] {
+        let place = Place::new();
+        let file = place.file("dir/deep/file");
+        let mut pipe = UserPipe::new(&place, "dir/deep/pipe");
+        // Granted from the start, and later.
+        for at_start in [true, false] {
+            let mut spec = place.probe_spec();
+            if at_start {
+                spec.mounts = vec![ironcurtain_sandbox::Mount::new(place.path("dir"), access)];
+            }
+            let mut probe = Probe::start(&spec);
+            if !at_start {
+                probe.add(&place.path("dir"), access);
+            }
+            let said = probe.say(&format!("pipe-write {} injected", pipe.path));
+            assert!(masked(&said, false), "{said}");
+            let said = probe.say(&format!("pipe-read {}", pipe.path));
+            assert!(masked(&said, true), "{said}");
+            assert_eq!(probe.say(&format!("read {file}")), "ok dir/deep/file");
+            assert_eq!(pipe.content(), "the user's");
+            pipe.ends.write_all(b"the user's").unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_pipe_that_appears_later_is_masked() {
+    let place = Place::new();
+    let file = place.file("dir/file");
+    fs::create_dir(place.path("dir/sub")).unwrap();
+    fs::create_dir(place.path("elsewhere")).unwrap();
+    let mut probe = place.probe();
+    probe.add(&place.path("dir"), ReadOnly);
+    let mut is_masked = |path: &str| {
+        eventually("the pipe is masked", || {
+            masked(&probe.say(&format!("pipe-write {path} injected")), false)
+        });
+        assert!(masked(&probe.say(&format!("pipe-read {path}")), true));
+    };
+    is_masked(&UserPipe::new(&place, "dir/sub/made").path);
+    let other = UserPipe::new(&place, "elsewhere/pipe");
+    fs::hard_link(&other.path, place.path("dir/linked")).unwrap();
+    is_masked(&place.path("dir/linked"));
+    fs::create_dir(place.path("elsewhere/folder")).unwrap();
+    fs::rename(&other.path, place.path("elsewhere/folder/pipe")).unwrap();
+    fs::rename(place.path("elsewhere/folder"), place.path("dir/folder")).unwrap();
+    is_masked(&place.path("dir/folder/pipe"));
+    // One that replaces another, and one that is renamed.
+    fs::rename(UserPipe::new(&place, "elsewhere/new").path, place.path("dir/sub/made")).unwrap();
+    is_masked(&place.path("dir/sub/made"));
+    fs::rename(place.path("dir/sub/made"), place.path("dir/sub/renamed")).unwrap();
+    is_masked(&place.path("dir/sub/renamed"));
+    assert_eq!(probe.say(&format!("read {file}")), "ok dir/file");
+    // A file that takes the place of a pipe is read.
+    fs::remove_file(place.path("dir/linked")).unwrap();
+    fs::write(place.path("dir/linked"), "a file").unwrap();
+    eventually("the file is shown", || {
+        probe.say(&format!("read {}", place.path("dir/linked"))) == "ok a file"
+    });
+}
+
+#[test]
+fn a_mask_stays_when_the_access_changes_and_with_another_grant_around_it() {
+    let place = Place::new();
+    place.file("dir/sub/file");
+    let mut pipe = UserPipe::new(&place, "dir/sub/pipe");
+    let mut probe = place.probe();
+    let refused = |probe: &mut Probe| {
+        let said = probe.say(&format!("pipe-write {} injected", place.path("dir/sub/pipe")));
+        assert!(masked(&said, false), "{said}");
+    };
+    probe.add(&place.path("dir/sub"), ReadOnly);
+    probe.add(&place.path("dir"), ReadWrite);
+    refused(&mut probe);
+    probe.narrow(&place.path("dir"));
+    refused(&mut probe);
+    let later = UserPipe::new(&place, "dir/sub/later");
+    eventually("the pipe is masked", || {
+        masked(&probe.say(&format!("pipe-write {} injected", later.path)), false)
+    });
+    probe.remove(&place.path("dir/sub"));
+    refused(&mut probe);
+    let said = probe.say(&format!("pipe-write {} injected", later.path));
+    assert!(masked(&said, false), "{said}");
+    assert_eq!(pipe.content(), "the user's");
+}
+
+#[test]
+fn pipes_of_its_own_work() {
+    let place = Place::new();
+    let mut probe = place.probe();
+    for path in [place.path("session/own"), "/tmp/own".into(), "/dev/shm/own".into()] {
+        assert_eq!(probe.say(&format!("mkfifo {path}")), "ok", "{path}");
+        assert_eq!(probe.say(&format!("pipe-read {path}")), "ok", "{path}");
+    }
+}
+
+#[test]
+fn a_program_folder_shows_no_pipe() {
+    let place = Place::new();
+    let file = place.file("program/file");
+    let mut pipe = UserPipe::new(&place, "program/pipe");
+    let mut spec = place.probe_spec();
+    let View::Roots { programs, .. } = &mut spec.view else { panic!("another view") };
+    programs.push(place.path("program"));
+    let mut probe = Probe::start(&spec);
+    let said = probe.say(&format!("pipe-write {} injected", pipe.path));
+    assert!(masked(&said, false), "{said}");
+    assert_eq!(probe.say(&format!("read {file}")), "ok program/file");
+    assert_eq!(pipe.content(), "the user's");
+}
+
+#[test]
+fn a_grant_of_a_pipe_or_a_socket_itself_is_refused_by_its_kind() {
+    let place = Place::new();
+    place.file("dir/file");
+    let pipe = UserPipe::new(&place, "dir/pipe");
+    let _socket = UnixListener::bind(place.path("dir/socket")).unwrap();
+    let mut probe = place.probe();
+    for (path, kind) in [(pipe.path, "a named pipe"), (place.path("dir/socket"), "a socket")] {
+        let ControlAnswer::Refused { code, message } = probe.try_add(&path, ReadOnly) else {
+            panic!("it was mounted")
+        };
+        let expected = format!("`{path}` is {kind}; only regular files and folders can be allowed");
+        assert_eq!((code, message), (MountRefusal::Kind, expected));
+    }
+    probe.add(&place.path("dir/file"), ReadOnly);
+}
+
+#[test]
+fn a_folder_with_more_pipes_than_are_masked_is_refused_with_what_to_do() {
+    let place = Place::new();
+    let dir = place.path("dir");
+    fs::create_dir_all(place.path("dir/fine")).unwrap();
+    for number in 0..=512 {
+        let path = place.path(&format!("dir/{number}"));
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    }
+    let mut probe = place.probe();
+    let ControlAnswer::Refused { code, message } = probe.try_add(&dir, ReadOnly) else {
+        panic!("it was mounted")
+    };
+    let expected = format!(
+        "`{dir}` has more than 512 named pipes and sockets, too many to mask; allow a smaller folder inside it"
+    );
+    assert_eq!((code, message), (MountRefusal::Special, expected));
+    probe.add(&place.path("dir/fine"), MountAccess::ReadOnly);
+}
+
+#[test]
+fn a_pipe_in_the_home_is_masked_where_the_whole_host_is_shown() {
+    let place = Place::new();
+    let file = place.file("home/file");
+    let mut pipe = UserPipe::new(&place, "home/deep-pipe");
+    let mut spec = place.probe_spec();
+    spec.env.insert("HOME".into(), place.path("home"));
+    spec.view = View::HostRead {
+        session_dir: Some(place.path("session")),
+        deny_read: vec![],
+        allow_read: vec![],
+        allow_write: vec![],
+        deny_write: vec![],
+        private_tmp: false,
+    };
+    let mut probe = Probe::start(&spec);
+    eventually("the pipe is masked", || masked(&probe.say(&format!("pipe-read {}", pipe.path)), true));
+    pipe.content();
+    assert!(masked(&probe.say(&format!("pipe-write {} injected", pipe.path)), false));
+    assert_eq!(pipe.content(), "");
+    assert_eq!(probe.say(&format!("read {file}")), "ok home/file");
+    assert_eq!(probe.say(&format!("mkfifo {}", place.path("session/own"))), "ok");
+}
