@@ -31,6 +31,8 @@ const LONGEST_DIFFERENCE: usize = 4 << 10;
 struct RuleDecision {
     name: String,
     row: KnownName,
+    /// The folder of the name that the path lies in, if that is new as a whole.
+    folder: Option<String>,
     verdict: RunVerdict,
     change: ChangeKind,
     before: Option<Vec<u8>>,
@@ -77,7 +79,8 @@ impl Watcher {
             // What may be the person's own is told of, and is theirs to move.
             let verdict =
                 if !is_known && verdict == RunVerdict::Unasked { RunVerdict::Listed } else { verdict };
-            decisions.push(RuleDecision { name, row, verdict, change, before });
+            let folder = self.sandboxes.get(&name).and_then(|sandbox| sandbox.new_folder(path, &row, end));
+            decisions.push(RuleDecision { name, row, folder, verdict, change, before });
         }
         if !now.is_dir && !decisions.is_empty() {
             self.watch_content(dir, path);
@@ -187,10 +190,16 @@ impl Watcher {
             let names: Vec<&str> = concerned.iter().map(|decision| decision.name.as_str()).collect();
             return self.move_away(dir, path, when, &names);
         }
-        for RuleDecision { name, row, verdict, change, before } in decisions {
+        for RuleDecision { name, row, folder, verdict, change, before } in decisions {
             let Some(sandbox) = self.sandboxes.get_mut(&name) else { continue };
             if verdict == RunVerdict::Harmless {
                 sandbox.left.remove(path);
+                continue;
+            }
+            if let Some(folder) = folder {
+                let when = row.group.when.to_owned();
+                let left = Finding::Left { path: folder.clone(), when, change: ChangeKind::New, diff: None };
+                sandbox.list(&folder, left);
                 continue;
             }
             let before = if change == ChangeKind::New { Some(vec![]) } else { before };
@@ -289,10 +298,17 @@ impl WatchedSandbox {
         (unasked && !is_named && change == ChangeKind::New).then_some(RuleDecision {
             name,
             row,
+            folder: None,
             verdict: RunVerdict::Unasked,
             change,
             before: None,
         })
+    }
+
+    /// Returns the folder that a path counts with, where package managers write it and all of it is new: it is listed as one.
+    fn new_folder(&self, path: &str, row: &KnownName, end: usize) -> Option<String> {
+        let folder = path.get(..end).filter(|_| row.group.installed && row.folder && end < path.len())?;
+        self.around(path).any(|(_, baseline)| baseline.is_new_folder(folder)).then(|| folder.to_owned())
     }
 }
 
