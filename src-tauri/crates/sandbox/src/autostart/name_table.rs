@@ -217,6 +217,20 @@ pub(super) static HOOK_FOLDER: KnownName = KnownName { name: "hooks", folder: tr
 pub(super) static FURTHER_CONFIG: KnownName =
     KnownName { name: "config", folder: false, group: &table::CONFIG };
 
+/// A program that git runs because a configuration or a link says so.
+pub(super) static GIT_PROGRAM: KnownName =
+    KnownName { name: "program", folder: false, group: &table::PROGRAM };
+
+/// A folder from which git copies hooks into new repositories.
+pub(super) static GIT_TEMPLATE: KnownName =
+    KnownName { name: "templates", folder: true, group: &table::PROGRAM };
+
+/// The names of the home that stand for one path each.
+pub(super) fn home_names() -> impl Iterator<Item = KnownName> {
+    let names = table::names().map(|listed| listed.known);
+    names.filter(|known| known.group.place == NameScope::Home && !is_pattern(known.name))
+}
+
 /// Returns the longest name of the list that a path ends in, with the number of its components.
 fn named(path: &str, counts: impl Fn(NameScope, usize) -> bool) -> Option<(usize, KnownName)> {
     let lookup: &Lookup = &LOOKUP;

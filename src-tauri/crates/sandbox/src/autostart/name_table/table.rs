@@ -88,6 +88,8 @@ const UNASKED: NameGroup = NameGroup {
 pub(super) static HOOKS: NameGroup = NameGroup { check: ContentCheck::Hook, ..UNASKED };
 /// Configurations that another one of git's includes.
 pub(super) static CONFIG: NameGroup = NameGroup { check: ContentCheck::GitConfig, ..UNASKED };
+/// Programs that a configuration of git's or a link to a hook names.
+pub(super) static PROGRAM: NameGroup = UNASKED;
 /// Places where the user said that nothing may be.
 pub(super) static DENIED: NameGroup = NameGroup { when: "where you said that nothing may be", ..UNASKED };
 
