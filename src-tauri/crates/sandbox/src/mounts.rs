@@ -146,7 +146,7 @@ impl Mounts {
             plan.close_in(path, closed);
             plan.keep_in(path, kept);
         }
-        let watched = self.mask_special(path, &mut plan)?;
+        let watched = !mount.file && self.mask_special(path, &mut plan)?;
         match self.add_planned(mount, &plan, watched) {
             Ok(true) => self.masks.put(path, &plan),
             Ok(false) => {}
@@ -188,7 +188,7 @@ impl Mounts {
     pub(crate) fn narrow(&mut self, path: &str, file: bool) -> Result<UnmountProof, MountError> {
         let before = self.granted.get(path).copied().ok_or_else(|| not_granted(path))?;
         let mut plan = self.view.below(path);
-        let watched = self.mask_special(path, &mut plan)?;
+        let watched = !file && self.mask_special(path, &mut plan)?;
         let source = MountSource::open(path, MountAccess::ReadOnly, &plan)?;
         source.check_kind(path, file)?;
         source.check_watched(path, watched)?;
