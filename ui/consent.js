@@ -67,6 +67,8 @@ function say(id, text) {
 }
 
 let next = 0;
+/** The presses of Allow that did not count, as far as they were shown. */
+let ignored = 0;
 /** @type {Promise<unknown>} */
 let told = Promise.resolve();
 /** @type {number | undefined} */
@@ -88,9 +90,22 @@ function show(now) {
   say("words", now.allow);
   at("ring").setAttribute("stroke-dasharray", `${now.filled} 1`);
   at("allow").classList.toggle("armed", now.armed);
+  if (now.ignored > ignored) flash();
+  ignored = now.ignored;
   at("clock").setAttribute("role", now.soon ? "status" : "none");
   clearTimeout(again);
   again = setTimeout(() => app.consentChanging().then(show, over), Math.max(now.againMs, 50));
+}
+
+/** Answers a press that did not count. */
+function flash() {
+  for (const id of ["hint", "allow"]) {
+    const one = at(id);
+    one.classList.remove("flash");
+    // Reading a size in between starts the animation again.
+    void one.offsetWidth;
+    one.classList.add("flash");
+  }
 }
 
 /** The question is over; the app takes the window away. */
@@ -108,16 +123,21 @@ function deny() {
 /** @param {KeyboardEvent} event */
 const isAllow = (event) => event.altKey && event.code === "KeyA";
 
+/** @param {PointerEvent} event */
+const means = (event) => (event.pointerType === "touch" ? "touch" : "pointer");
+
 function listen() {
   const allow = at("allow");
   let byKey = false;
+  /** A press that began on Allow is not over. */
+  let pressed = false;
   /** @param {Event} event */
   const onAllow = (event) => event.target instanceof Node && allow.contains(event.target);
   window.addEventListener("keydown", (event) => {
     byKey = event.key === "Tab";
     if (isAllow(event)) {
       event.preventDefault();
-      tell({ did: "down", key: true });
+      tell({ did: "down", by: "key" });
     } else if (event.key === "Escape") {
       tell({ did: "deny", note: "", reach: "call" });
     } else if (!["Alt", "Shift", "Control", "Meta", "CapsLock"].includes(event.key)) {
@@ -130,31 +150,42 @@ function listen() {
     }
   }, true);
   window.addEventListener("keyup", (event) => {
-    if (event.key === "Alt" || event.code === "KeyA") tell({ did: "up", key: true });
+    if (event.key === "Alt" || event.code === "KeyA") tell({ did: "up", by: "key" });
   }, true);
   window.addEventListener("pointerdown", (event) => {
     byKey = false;
-    tell(onAllow(event) && event.button === 0 ? { did: "down", key: false } : { did: "press" });
+    pressed = onAllow(event);
+    if (event.button !== 0) tell({ did: "press" });
+    else tell(onAllow(event) ? { did: "down", by: means(event) } : { did: "inside" });
   }, true);
-  window.addEventListener("pointerup", (event) => tell(onAllow(event) && event.button === 0 ? { did: "up", key: false } : { did: "press" }), true);
+  window.addEventListener("pointerup", (event) => {
+    if (onAllow(event) && event.button === 0) tell({ did: "up", by: means(event) });
+    else if (pressed) tell({ did: "press" });
+    pressed = false;
+  }, true);
   window.addEventListener("pointercancel", () => tell({ did: "press" }), true);
   window.addEventListener("contextmenu", (event) => event.preventDefault());
   let moved = 0;
-  let place = [NaN, NaN];
   window.addEventListener("pointermove", (event) => {
-    place = [event.screenX, event.screenY];
     if (event.timeStamp - moved > 1000) {
       moved = event.timeStamp;
       tell({ did: "moved" });
     }
   });
-  allow.addEventListener("pointerenter", (event) => {
-    // Where the pointer was there before, Allow came to it, and not it to Allow.
-    const came = Math.abs(event.screenX - place[0]) >= 2 || Math.abs(event.screenY - place[1]) >= 2;
-    if (!came) tell({ did: "changed" });
-    tell({ did: "pointer", on: true });
+  let [x, y] = [NaN, NaN];
+  /** @param {PointerEvent} event */
+  const point = (event) => {
+    // A finger has no way on Allow, and not every pixel of a way is told.
+    if (means(event) === "touch" || Math.max(Math.abs(event.screenX - x), Math.abs(event.screenY - y)) < 3) return;
+    [x, y] = [event.screenX, event.screenY];
+    tell({ did: "on-allow", x: Math.round(x), y: Math.round(y) });
+  };
+  allow.addEventListener("pointerenter", point);
+  allow.addEventListener("pointermove", point);
+  allow.addEventListener("pointerleave", (event) => {
+    [x, y] = [NaN, NaN];
+    if (means(event) !== "touch") tell({ did: "off-allow" });
   });
-  allow.addEventListener("pointerleave", () => tell({ did: "pointer", on: false }));
   // A press takes no focus.
   allow.addEventListener("mousedown", (event) => event.preventDefault());
   allow.addEventListener("focus", () => tell({ did: "keyed", on: byKey }));

@@ -6,50 +6,58 @@ import { actButton, forget } from "./acts.js";
 import * as backend from "./backend.js";
 import { html, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
+import { focusOn } from "./state.js";
 
 /** @typedef {import("./types.js").MissedQuestion} MissedQuestion */
 /** @typedef {import("./types.js").Denial} Denial */
 
 /**
- * Locking down, and ending it.
+ * Locking down, at the first press since it is an emergency brake, and undoing it.
  * @param {import("./types.js").Status} status
  */
-export function lockdown({ lockdown: on, sessions }) {
-  if (on) {
-    return actButton({
-      key: "lockdown-off",
-      ready: "End lockdown",
-      going: "Ending\u2026",
-      done: "Ended",
-      failed: "Not ended",
-      again: true,
-      says: "Agents that need your word ask you again. Nothing is granted by this.",
-      act: () => backend.lockDown(false, false),
-    });
-  }
-  return html`
-    ${actButton({
-      key: "lockdown",
-      ready: "Lock down",
-      going: "Locking\u2026",
-      done: "Locked down",
-      failed: "Not locked down",
-      again: true,
-      kind: "stop",
-      says: "Whatever needs your word is denied at once and nobody asks you, until you end it here or in the tray. What you granted and what the rules allow goes on.",
-      act: () => backend.lockDown(true, false),
-    })}
-    ${sessions > 0 ? actButton({
-      key: "lockdown-end",
-      ready: "Lock down and end all sessions",
-      going: "Locking\u2026",
-      done: "Locked down",
-      failed: "Not locked down",
-      again: true,
-      says: "Every server is ended, with what you granted for its session. Agents that start a server again can do what rules and standing permissions allow, and nothing that needs your word.",
-      act: () => backend.lockDown(true, true),
-    }) : nothing}`;
-}
+export const lockdown = ({ lockdown: on, sessions }) => html`
+  ${on ? parts.button("lockdown-on", "Locked down", () => {}, { off: true }) : lockDown()}
+  ${on ? undo() : nothing}
+  ${sessions > 0 ? lockDownAndEnd() : nothing}`;
+
+const lockDown = () =>
+  actButton({
+    key: "lockdown",
+    ready: "Lock down",
+    going: "Locking\u2026",
+    done: "Locked down",
+    failed: "Not locked down",
+    again: true,
+    kind: "stop",
+    act: async () => {
+      await backend.lockDown(true, false);
+      focusOn("lockdown-off");
+    },
+  });
+
+const undo = () =>
+  actButton({
+    key: "lockdown-off",
+    ready: "Undo",
+    label: "Undo lockdown",
+    going: "Undoing\u2026",
+    done: "Lockdown ended",
+    failed: "Not undone",
+    again: true,
+    act: () => backend.lockDown(false, false),
+  });
+
+const lockDownAndEnd = () =>
+  actButton({
+    key: "lockdown-end",
+    ready: "Lock down and end all sessions",
+    going: "Locking\u2026",
+    done: "Locked down",
+    failed: "Not locked down",
+    again: true,
+    says: "Every server is ended, with what you granted for its session. Agents that start a server again can do what rules and standing permissions allow, and nothing that needs your word.",
+    act: () => backend.lockDown(true, true),
+  });
 
 /**
  * Pausing an agent's session, and going on.

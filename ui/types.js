@@ -106,9 +106,10 @@
  * @typedef {{ id: string, headline: Span[], band: string | null, lines: QuestionLine[], with: QuestionLine[], also: string[],
  *   facts: { label: string, lines: Span[][] }[], preview: QuestionText | null, rest: QuestionText | null, details: string,
  *   choices: { label: string, sentence: string }[], times: string[][], denial: string, mirrored: boolean }} QuestionPage
- * @typedef {{ hint: string, filled: number, armed: boolean, againMs: number, clock: string, soon: boolean, allow: string,
+ * @typedef {{ hint: string, filled: number, armed: boolean, ignored: number, againMs: number, clock: string, soon: boolean, allow: string,
  *   outcome: string, more: number }} QuestionChanges
- * @typedef {{ did: "changed" | "moved" | "press" } | { did: "laid-out", above: number, room: number, height: number } | { did: "pointer" | "keyed", on: boolean } | { did: "down" | "up", key: boolean }
+ * @typedef {{ did: "changed" | "moved" | "inside" | "press" | "off-allow" } | { did: "laid-out", above: number, room: number, height: number } | { did: "keyed", on: boolean } | { did: "down" | "up", by: "pointer" | "touch" | "key" }
+ *   | { did: "on-allow", x: number, y: number }
  *   | { did: "choose", offer: number, lifetime: number } | { did: "deny", note: string, reach: Reach }} QuestionAct
  */
 

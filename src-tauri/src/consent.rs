@@ -7,6 +7,8 @@ mod arming;
 #[cfg(target_os = "linux")]
 mod away;
 mod clock;
+#[cfg(target_os = "linux")]
+mod cover;
 mod hint;
 mod notice_detail;
 #[cfg(any(test, not(target_os = "linux")))]

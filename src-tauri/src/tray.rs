@@ -3,6 +3,14 @@
 //! - Works without a tray: [`Tray::show`] says so, and the caller opens the window instead.
 
 mod menu;
+#[cfg(target_os = "linux")]
+mod panel;
+#[cfg(not(target_os = "linux"))]
+mod panel {
+    pub(super) fn shows_icons() -> bool {
+        true
+    }
+}
 
 pub(crate) use menu::{MenuAction, TrayState};
 
@@ -42,7 +50,7 @@ impl Tray {
 
     /// Returns `true` if there is an icon and, as far as can be told, a panel that shows it.
     pub(crate) fn is_shown(&self) -> bool {
-        self.icon.is_some() && panel_shows_icons()
+        self.icon.is_some() && panel::shows_icons()
     }
 
     /// Brings icon, tooltip and menu up to date. Call it on the main thread.
@@ -125,29 +133,4 @@ fn native(app: &AppHandle, menu: &TrayMenu) -> tauri::Result<Menu<Wry>> {
         };
     }
     builder.build()
-}
-
-/// Returns `true` if a panel with room for icons is there, by asking the session bus.
-#[cfg(target_os = "linux")]
-fn panel_shows_icons() -> bool {
-    use gtk::gio;
-    use gtk::glib::{ToVariant, VariantTy};
-    let Ok(bus) = gio::bus_get_sync(gio::BusType::Session, gio::Cancellable::NONE) else { return false };
-    let reply = bus.call_sync(
-        Some("org.freedesktop.DBus"),
-        "/org/freedesktop/DBus",
-        "org.freedesktop.DBus",
-        "NameHasOwner",
-        Some(&("org.kde.StatusNotifierWatcher",).to_variant()),
-        VariantTy::new("(b)").ok(),
-        gio::DBusCallFlags::NONE,
-        500,
-        gio::Cancellable::NONE,
-    );
-    reply.is_ok_and(|answer| answer.get::<(bool,)>().is_some_and(|(owned,)| owned))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn panel_shows_icons() -> bool {
-    true
 }

@@ -20,7 +20,7 @@ fn an_agent_asks_and_the_person_answers_in_the_dialog() {
     std::fs::create_dir_all(file.parent().expect("a folder")).expect("the folder");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
     let _app = App::start(&screen, &["--background"]);
-    tray::menu(&screen, "Protecting, no agent connected");
+    tray::menu(&screen, "No agent connected");
 
     let mut agent = agent(&screen);
     tray::menu(&screen, "Protecting 1 session");
@@ -81,7 +81,7 @@ fn a_killed_app_leaves_the_call_unanswered_by_the_server() {
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
     let mut app = App::start(&screen, &["--background"]);
-    tray::menu(&screen, "Protecting, no agent connected");
+    tray::menu(&screen, "No agent connected");
     let mut agent = agent(&screen);
     begin_reading(&mut agent, &file);
     screen.window(DIALOG);
@@ -99,7 +99,7 @@ fn a_killed_app_leaves_the_call_unanswered_by_the_server() {
 fn a_second_start_brings_the_window_of_the_first_and_ends() {
     let screen = tray::with_panel();
     let _app = App::start(&screen, &["--background"]);
-    tray::menu(&screen, "Protecting, no agent connected");
+    tray::menu(&screen, "No agent connected");
     for _ in 0..2 {
         let mut second = App::start(&screen, &["--background"]);
         assert_eq!(second.exit(), Some(0));
@@ -111,7 +111,7 @@ fn a_second_start_brings_the_window_of_the_first_and_ends() {
             screen.xdotool(&["search", "--name", "^IronCurtain$"]).is_empty().then_some(())
         });
     }
-    tray::menu(&screen, "Protecting, no agent connected");
+    tray::menu(&screen, "No agent connected");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_start_beside_one_that_runs_in_a_terminal_says_so_and_ends() {
 fn told_to_end_by_the_system_it_ends_well() {
     let screen = tray::with_panel();
     let mut app = App::start(&screen, &["--background"]);
-    tray::menu(&screen, "Protecting, no agent connected");
+    tray::menu(&screen, "No agent connected");
     screen.read("kill", &["-TERM", &app.0.id().to_string()]);
     assert_eq!(app.exit(), Some(0));
 }
@@ -222,7 +222,7 @@ fn a_shim_starts_the_app_on_the_display_that_the_user_manager_knows() {
     user_manager(&mut screen);
     let started = started_by_a_shim(&screen).output().expect("ironcurtain");
     assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
-    tray::menu(&screen, "Protecting, no agent connected");
+    tray::menu(&screen, "No agent connected");
     let mut agent = agent(&screen);
     read_when_allowed(&screen, &mut agent, &file);
     drop(agent);

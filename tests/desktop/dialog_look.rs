@@ -2,7 +2,7 @@
 
 use crate::screen::{BOUND, Control, Screen, until};
 use crate::stand::{DIALOG, Stand, armed, focused, shown};
-use std::io::BufRead;
+use std::io::{BufRead, Write};
 use std::time::Duration;
 
 /// The words of Allow before all of it was in view.
@@ -284,15 +284,73 @@ fn with_text_twice_as_large_on_a_small_screen_every_control_stays_on_the_screen(
                 .into_iter()
                 .find(|one| one.name == "Note for the agent" && one.is("focused"))
         });
-        for name in
-            ["More ways to deny", "Deny", "Allow once", "Deny, and pause the agent until you resume it"]
-        {
+        // Where there is no room for all ways, they scroll to the one that the keys go to.
+        for key in ["Tab", "Down", "Down", "Down"] {
+            screen.key(key);
+        }
+        let last = "Deny, and pause the agent until you resume it";
+        until("the last way", || screen.control(DIALOG, "radio button", last).is("focused").then_some(()));
+        for name in ["More ways to deny", "Deny", "Allow once", last] {
             let found = until(name, || screen.controls(DIALOG).into_iter().find(|one| one.name == name));
             let [x, y, width, height] = found.place;
             assert!(x >= 0 && y >= 0 && x + width <= 1024 && y + height <= 768, "{question}: {found:?}");
         }
         screen.key("Escape");
         assert_eq!(stand.event(), "q1 deny");
+    }
+}
+
+#[test]
+fn with_text_twice_as_large_on_a_small_screen_every_dialog_fits_and_can_be_allowed() {
+    let screen = Screen::small_with_large_text();
+    let kinds = [
+        "write",
+        "edit",
+        "whole",
+        "commit",
+        "unknown",
+        "unsandboxed",
+        "many",
+        "push",
+        "mail",
+        "move",
+        "host",
+        "fetch",
+        "hostile",
+        "hebrew",
+        "offers",
+        "folders",
+        "long",
+        "tool",
+        "hook",
+        "script",
+    ];
+    for kind in kinds {
+        let stand = focused(&screen, kind);
+        let is_on_screen = |[x, y, width, height]: [i32; 4]| {
+            x >= 0 && y >= 0 && width > 0 && x + width <= 1024 && y + height <= 768
+        };
+        let allow = until("an Allow that a key presses", || {
+            let all = screen.controls(DIALOG);
+            let window = all.first()?.place;
+            let allow =
+                all.into_iter().find(|one| one.role == "push button" && one.name.starts_with("Allow"))?;
+            match allow.description.as_str() {
+                UNREAD => screen.key("Next"),
+                "Press Alt+A to allow" => {
+                    assert!(is_on_screen(window), "{kind}: {window:?}");
+                    return Some(allow);
+                }
+                _ if !allow.is("focused") => screen.key("Tab"),
+                _ => {}
+            }
+            None
+        });
+        assert!(is_on_screen(allow.place), "{kind}: {allow:?}");
+        screen.picture(&format!("large-{kind}"));
+        screen.key("alt+a");
+        let event = stand.event();
+        assert!(event.starts_with("q1 allow "), "{kind}: {event}");
     }
 }
 
@@ -333,12 +391,13 @@ fn what_would_be_written_and_all_arguments_can_be_read() {
 }
 
 #[test]
-fn a_notification_tells_of_a_question_nobody_sees_and_has_no_yes() {
+fn a_notification_tells_of_a_question_nobody_sees_opens_it_and_has_no_yes() {
     let mut screen = Screen::start();
     let service = crate::screen::helper_path("notifications.py");
     let seen = screen.home().join("notifications");
     let (service, file) = (service.to_str().expect("a plain path"), seen.to_str().expect("a plain path"));
-    screen.first_line("/usr/bin/python3", &["-u", service, file]);
+    let (mut press, said) = screen.spoken_to("/usr/bin/python3", &["-u", service, file]);
+    assert_eq!(said.lines().map_while(Result::ok).next().as_deref(), Some("ready"));
     let mut stand = Stand::start(&screen, &["dialog"]);
     stand.order("ask write q1 120000");
     let told =
@@ -350,9 +409,16 @@ fn a_notification_tells_of_a_question_nobody_sees_and_has_no_yes() {
             "app": "IronCurtain",
             "summary": "A question waits for you",
             "body": "Claude Code wants to write a file or folder",
-            "actions": ["open", "Open", "deny", "Deny"],
+            "actions": ["default", "Open", "open", "Open", "deny", "Deny"],
         })
     );
+    let dialog = screen.window(DIALOG);
+    assert_ne!(screen.xdotool(&["getwindowfocus"]), dialog);
+    // A click on the notification itself, as its service tells of it.
+    writeln!(press, "1 default").expect("a service");
+    screen.is_focused(&dialog);
+    screen.key("Escape");
+    assert_eq!(stand.event(), "q1 deny");
 }
 
 fn on_screen(control: &Control) -> bool {

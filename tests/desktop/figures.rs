@@ -82,7 +82,7 @@ fn painted(starts: usize) -> Figure {
 fn of_one_life(look: Duration, questions: usize) -> Vec<Figure> {
     let screen = tray::with_panel();
     let app = App::start(&screen, &["--background"]);
-    tray::menu(&screen, "Protecting, no agent connected");
+    tray::menu(&screen, "No agent connected");
     let pid = app.id();
     settle(pid);
     let before = memory(pid);

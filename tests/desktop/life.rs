@@ -34,7 +34,7 @@ fn a_question_waits_while_the_machine_sleeps_and_the_press_that_wakes_it_is_no_a
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
     let _app = App::start(&screen, &["--background"]);
-    tray::menu(&screen, "Protecting, no agent connected");
+    tray::menu(&screen, "No agent connected");
     let mut agent = app::agent(&screen);
     let call = app::begin_reading(&mut agent, &file);
     screen.activate(&screen.window(DIALOG));

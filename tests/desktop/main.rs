@@ -12,6 +12,7 @@
 )]
 
 mod app;
+mod arming;
 mod dialog;
 mod dialog_look;
 mod figures;
@@ -26,6 +27,7 @@ mod together;
 mod tray;
 mod upkeep;
 mod webdriver;
+mod wheel;
 mod window;
 mod window_access;
 mod window_process;

@@ -1,4 +1,7 @@
-"""A notification service that writes down what it is told, one JSON object a line, into the file it is given."""
+"""A notification service that writes down what it is told, one JSON object a line, into the file it is given.
+
+A line `NUMBER ACTION` on its input is a press on that notification.
+"""
 import json
 import sys
 
@@ -34,7 +37,17 @@ def call(_bus, _sender, _path, _interface, method, arguments, invocation):
         invocation.return_value(None)
 
 
+def press(*_):
+    line = sys.stdin.readline()
+    if line:
+        number, action = line.split()
+        told = GLib.Variant("(us)", (int(number), action))
+        bus.emit_signal(None, "/org/freedesktop/Notifications", NAME, "ActionInvoked", told)
+    return bool(line)
+
+
 bus = Gio.bus_get_sync(Gio.BusType.SESSION, None)
 bus.register_object("/org/freedesktop/Notifications", Gio.DBusNodeInfo.new_for_xml(XML).interfaces[0], call)
 Gio.bus_own_name_on_connection(bus, NAME, Gio.BusNameOwnerFlags.NONE, lambda *_: print("ready"), None)
+GLib.io_add_watch(0, GLib.IO_IN, press)
 GLib.MainLoop().run()

@@ -16,7 +16,17 @@ use std::time::Duration;
 /// The time within which whoever means it is done, in at most two acts.
 const MEANT_WITHIN: Duration = Duration::from_millis(2500);
 
-const MANAGERS: [&str; 7] = ["openbox", "metacity", "i3", "xfwm4", "mutter", "openbox with picom", "sway"];
+/// Four of them with a compositor, and one on Wayland.
+const MANAGERS: [&str; 8] = [
+    "openbox",
+    "metacity",
+    "i3",
+    "xfwm4",
+    "xfwm4 with its compositor",
+    "mutter",
+    "openbox with picom",
+    "sway",
+];
 
 /// Milliseconds between two clicks or keys: 10 to 2 a second.
 const PACES: [u64; 5] = [100, 150, 250, 333, 500];

@@ -52,6 +52,17 @@ impl Screen {
         screen.on_x("1024x768x24", "openbox", &[])
     }
 
+    /// An X server whose windows a compositor draws: `picom` beside openbox, or the window manager of that name.
+    pub(crate) fn composited(by: &str) -> Self {
+        if by != "picom" {
+            let arguments: &[&str] = if by == "mutter" { &["--x11"] } else { &[] };
+            return Self::empty().on_x("1280x800x24", by, arguments);
+        }
+        let mut screen = Self::start();
+        screen.spawn("picom", &["--backend", "xrender", "--config", "/dev/null"]);
+        screen
+    }
+
     /// An X server with the window manager of that name.
     pub(crate) fn under(manager: &str) -> Self {
         let screen = Self::empty();
@@ -238,6 +249,21 @@ impl Screen {
         let [x, y, width, height] = control.place;
         let (x, y) = ((x + width / 2).to_string(), (y + height / 2).to_string());
         self.xdotool(&["mousemove", &x, &y, "click", "1"]);
+    }
+
+    /// Moves the pointer on a control, as a hand does that comes to its middle.
+    pub(crate) fn move_on(&self, control: &Control) {
+        let [x, y, width, height] = control.place;
+        let steps = [-20, -8, 0].map(|left| (x + width / 2 + left).to_string());
+        let y = (y + height / 2).to_string();
+        let words: Vec<&str> = steps.iter().flat_map(|x| ["mousemove", x, &y, "sleep", "0.02"]).collect();
+        self.xdotool(&words);
+    }
+
+    /// Turns the mouse wheel at that place of the screen: down, or up.
+    pub(crate) fn turn(&self, (x, y): (i32, i32), down: bool) {
+        let button = if down { "5" } else { "4" };
+        self.xdotool(&["mousemove", &x.to_string(), &y.to_string(), "click", button]);
     }
 
     /// Presses a control with the pointer, and lets go after these seconds.

@@ -126,19 +126,27 @@ pub(crate) fn armed_in(screen: &Screen, title: &str, name: &str) -> Control {
 
 /// Brings the pointer to Allow, as the dialog asks for, and waits until a click counts.
 pub(crate) fn pointed(screen: &Screen, name: &str) -> Control {
-    let go = |x: i32, y: i32| screen.xdotool(&["mousemove", &x.to_string(), &y.to_string()]);
-    go(5, 790);
+    screen.xdotool(&["mousemove", "5", "790"]);
     until("an Allow that a click presses", || {
         let allow = screen.control(DIALOG, "push button", name);
-        let [x, y, width, height] = allow.place;
         match allow.description.as_str() {
             "Click here to allow" => return Some(allow),
-            "To allow: point at Allow, or go there with Tab" => go(x + width / 2, y + height / 2),
-            // Something changed while the pointer came.
-            "To allow: move the pointer away and back to Allow" => go(5, 790),
-            _ => String::new(),
-        };
+            "To allow: point at Allow, or press Tab until you are on it"
+            | "To allow: move the pointer a little on Allow, or press Tab until you are on it" => {
+                screen.move_on(&allow);
+            }
+            _ => {}
+        }
         None
+    })
+}
+
+/// Waits until Allow says that.
+pub(crate) fn hinted(screen: &Screen, words: &str) -> Control {
+    until(&format!("Allow to say `{words}`"), || {
+        let all = screen.controls(DIALOG);
+        let allow = all.into_iter().find(|one| one.role == "push button" && one.name.starts_with("Allow"));
+        allow.filter(|allow| allow.description == words)
     })
 }
 

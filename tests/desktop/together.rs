@@ -24,6 +24,20 @@ fn together(screen: &Screen) -> Stand {
     stand
 }
 
+#[test]
+fn what_cannot_be_seen_together_is_offered_to_nobody() {
+    let screen = Screen::start();
+    let mut stand = Stand::start(&screen, &["dialog"]);
+    stand.order("ask file-a q1 120000");
+    screen.control(DIALOG, "push button", "Deny");
+    let offers = || screen.controls(DIALOG).iter().filter(|one| one.name.contains("together")).count();
+    assert_eq!(offers(), 0, "a screen reader finds no hidden button");
+    stand.order("ask file-b q2 120000");
+    screen.control(DIALOG, "push button", "See all 2 together");
+    stand.order("withdraw q2");
+    until("the offer to go", || (offers() == 0).then_some(()));
+}
+
 fn rows(screen: &Screen) -> Vec<Control> {
     screen.controls(TOGETHER).into_iter().filter(|one| one.role == "check box").collect()
 }

@@ -23,7 +23,7 @@ fn the_menu_shows_the_state_and_follows_it() {
             [1, "Sessions (2)", true],
             [2, "End Claude Code \u{2192} filesystem", true],
             [2, "End Cursor \u{2192} git", true],
-            [1, "Lock down: deny what needs my word", true],
+            [1, "Lock down (deny everything that would ask me)", true],
             [1, "---", true],
             [1, "Open IronCurtain", true],
             [1, "Quit (ends 2 sessions)", true],
@@ -76,6 +76,24 @@ fn without_a_panel_the_window_opens_even_in_the_background() {
     let screen = Screen::start();
     let _stand = Stand::start(&screen, &["app", "--background"]);
     screen.window(WINDOW);
+}
+
+#[test]
+fn a_panel_that_only_embeds_icons_shows_ours_and_no_window_opens_by_itself() {
+    let mut screen = Screen::start();
+    screen.spawn("tint2", &[]);
+    let panel = screen.window("^tint2$");
+    let own_tray = || screen.read("xwininfo", &["-tree", "-id", &panel]);
+    let before = own_tray();
+    let mut stand = Stand::start(&screen, &["app", "--background"]);
+    until("our icon in the panel", || (own_tray().lines().count() > before.lines().count()).then_some(()));
+    screen.picture("tint2");
+    // The shell answers, so it has decided whether to open its window.
+    stand.order("ask write q1 120000");
+    screen.activate(&screen.window(DIALOG));
+    screen.key("Escape");
+    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(screen.xdotool(&["search", "--onlyvisible", "--name", WINDOW]), "");
 }
 
 /// A screen with a panel that shows tray icons.

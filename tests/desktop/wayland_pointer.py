@@ -1,6 +1,6 @@
 """A pointer on a Wayland screen, by the compositor's own protocol (wlr-virtual-pointer), without any library.
 
-wayland_pointer.py WIDTH HEIGHT     orders on standard input, a line each: `move X Y`, `down`, `up`, `sleep SECONDS`;
+wayland_pointer.py WIDTH HEIGHT     orders on standard input, a line each: `move X Y`, `down`, `up`, `wheel STEPS`, `sleep SECONDS`;
                                     `end` is answered with `done`
 """
 import os
@@ -72,6 +72,12 @@ def main():
         elif verb in ("down", "up"):
             display.send(5, 2, struct.pack("<III", now(), 0x110, int(verb == "down")))
             display.send(5, 4)
+        elif verb == "wheel":
+            for _ in range(int(rest[0])):
+                # A wheel, its vertical axis: 15 units of 24.8 fixed point, one step.
+                display.send(5, 5, struct.pack("<I", 0))
+                display.send(5, 7, struct.pack("<IIii", now(), 0, 15 * 256, 1))
+                display.send(5, 4)
         elif verb == "sleep":
             time.sleep(float(rest[0]))
         elif verb == "end":

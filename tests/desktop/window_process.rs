@@ -22,7 +22,7 @@ const KEPT: f64 = 5.0;
 fn a_closed_window_leaves_no_process_and_no_memory_in_the_app() {
     let screen = tray::with_panel();
     let app = App::start(&screen, &["--background"]);
-    tray::menu(&screen, "Protecting, no agent connected");
+    tray::menu(&screen, "No agent connected");
     settle(app.id());
     let before = written(app.id());
     assert_eq!(family(app.id()), [app.id()], "the app draws no page itself");

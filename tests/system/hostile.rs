@@ -33,7 +33,6 @@ const FREE: [(&str, &[&str]); 17] = [
     ("blab", &[]),
     ("slow", &[]),
     ("heard", &[]),
-    ("requested", &[]),
     ("big", &["bytes"]),
     ("now", &[]),
     ("environ", &[]),

@@ -4,9 +4,7 @@
 //! - Real repositories and real git, inside and outside.
 
 mod deciding;
-mod led;
 mod planting;
-mod recreating;
 mod repository;
 mod strict;
 mod working;

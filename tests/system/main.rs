@@ -51,7 +51,6 @@ mod relaying;
 mod reloading;
 mod remote_servers;
 mod remotes;
-mod requests;
 mod revoking;
 mod sampling;
 mod scopes;

@@ -121,7 +121,7 @@
       details: "write: /home/ada/Documents/tax/2026/summary.md",
       choices: [{ label: "this file", sentence: "Claude Code may create this one file" }, { label: "the folder ~/Documents/tax", sentence: "Claude Code may write in it" }],
     },
-    stage: { hint: "To allow: point at Allow, or go there with Tab", filled: 0, armed: false, againMs: 60_000, clock: "Denied in 0:44 if you don't answer", soon: false, allow: "Allow once", outcome: "Claude Code may create this one file, once.", more: 1 },
+    stage: { hint: "To allow: point at Allow, or press Tab until you are on it", filled: 0, armed: false, ignored: 0, againMs: 60_000, clock: "Denied in 0:44 if you don't answer", soon: false, allow: "Allow once", outcome: "Claude Code may create this one file, once.", more: 1 },
     change: () => made.listeners.forEach((then) => then()),
   };
 

@@ -154,17 +154,17 @@ test("an agent is paused and resumed, and a server that does not run says so", a
   assert.deepEqual(await called("pause_session"), [true, false, true].map((on) => ({ session: "s1", on })));
 });
 
-test("lockdown says what it does before it is on, and is ended where it began", async () => {
+test("lockdown is on at the first press, is undone beside it, and only ending sessions asks first", async () => {
   await browser.go("home");
+  const width = () => browser.run(`return document.querySelector('${key("lockdown-end")}').getBoundingClientRect().width`);
+  const before = await width();
   await press("lockdown");
-  await says("Whatever needs your word is denied at once and nobody asks you");
-  assert.deepEqual(await called("lock_down"), []);
-  await press("lockdown:yes");
   await says("Locked down");
+  assert.equal(await width(), before, "the button beside it keeps its width");
   await press("lockdown-off");
-  await press("lockdown-off:yes");
-  await browser.until(`document.querySelector('${key("lockdown-end")}') !== null`);
+  await browser.until(`document.querySelector('${key("lockdown")}') !== null`);
   await press("lockdown-end");
+  assert.equal((await called("lock_down")).length, 2);
   await press("lockdown-end:yes");
   await says("Locked down");
   assert.deepEqual(await called("lock_down"), [{ on: true, end_sessions: false }, { on: false, end_sessions: false }, { on: true, end_sessions: true }]);

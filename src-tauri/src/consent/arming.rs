@@ -1,27 +1,46 @@
-//! The one way to a yes: a state machine without a toolkit and without a clock.
+//! Decides when a press of Allow counts: a state machine without a toolkit and without a clock.
 //!
-//! - Never reads the clock: the moment is an argument. Knows no widget: [`Event`]s go in, a [`Stage`] comes out.
-//! - INVARIANT: a yes is a press and its release, both on Allow, after [`REST`] without any press or change, with all of
-//!   the question read and in view, and with Allow chosen beforehand: by the pointer, brought onto it from elsewhere
-//!   after such a rest and left there for [`HOVER`], or by the keyboard's focus, brought there by a key.
-//! - INVARIANT: where nothing tells that the dialog is covered, the press lasts for [`HOLD`].
+//! - Never reads the clock: the moment is an argument. Knows no widget: an [`Event`] goes in, an [`Effect`] comes out.
+//! - INVARIANT: a yes is a press and its release, both on Allow, after [`REST`] without any press or change, with all of the
+//!   question read and in view, and with Allow chosen beforehand: by the pointer, by a finger, or by the keyboard's focus.
+//! - INVARIANT: the pointer chooses Allow by moving [`TRAVEL`] pixels on it and staying there for [`HOVER`]. Only movement after the
+//!   rest counts; after a press on something else in the dialog, movement during the rest counts as well.
+//! - INVARIANT: a finger chooses Allow by touching it after the rest, and allows with its next touch after another rest. The focus
+//!   chooses Allow if a key brought it there.
+//! - INVARIANT: where no cover of the dialog would be noticed, the press lasts for [`HOLD`].
+//! - No state needs the pointer to leave Allow: after a rest, moving on it always chooses it.
 
 use std::time::{Duration, Instant};
 
-/// The time without a press or a change before Allow counts: longer than between clicks and keys meant for something else.
+/// Minimum time without a press or a change before Allow counts: longer than between clicks and keys meant for something else.
 pub(crate) const REST: Duration = Duration::from_millis(800);
-/// The time for which the pointer stays on Allow before a press counts: one that jumps there and presses does not mean it.
+/// Minimum time from the pointer's arrival on Allow to a press that counts.
 pub(crate) const HOVER: Duration = Duration::from_millis(250);
-/// The time for which Allow is held where that is asked for.
+/// Minimum length of a press where Allow must be held.
 pub(crate) const HOLD: Duration = Duration::from_millis(700);
+/// Distance that the pointer moves on Allow before a press counts, in pixels.
+pub(crate) const TRAVEL: u32 = 12;
 
-/// The means of a press.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What presses Allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum By {
-    /// The first button of the pointer, or a finger.
+    /// The first button of the pointer.
     Pointer,
+    /// A finger on a touch screen.
+    Touch,
     /// Alt+A.
     Key,
+}
+
+/// How much of the dialog can be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InView {
+    Whole,
+    /// Another window lies over a part of it.
+    Covered,
+    /// A part of it is outside every screen.
+    OffScreen,
 }
 
 /// One thing that happened to the dialog.
@@ -31,19 +50,23 @@ pub(crate) enum Event {
     Changed,
     /// It has the keyboard, or lost it.
     Focused(bool),
-    /// All of it can be seen, or something covers it.
-    InView(bool),
+    /// So much of it can be seen from now on.
+    InView(InView),
     /// All of what a yes opens was in view by now, or has grown since.
     Read(bool),
     /// A yes needs [`HOLD`], or does not any more.
     Slow(bool),
-    /// The pointer crossed the border of Allow: it is on it, or off it.
-    Pointer(bool),
+    /// The pointer is on Allow, at this point of the screen in pixels.
+    OnAllow(i32, i32),
+    /// The pointer left Allow.
+    OffAllow,
     /// A key brought the focus to Allow, or it went away from there.
     Keyed(bool),
+    /// A press of the pointer's first button on anything in the dialog but Allow: a choice, an expander, the text.
+    Inside,
     /// A press of any other button or key.
     Press,
-    /// A press of Allow. One that repeats itself while it is held counts once.
+    /// A press of Allow. A key that repeats while it is held counts once.
     Down(By),
     /// The end of that press, on Allow.
     Up(By),
@@ -51,46 +74,65 @@ pub(crate) enum Event {
     Action,
 }
 
+/// What an event led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Effect {
+    Nothing,
+    /// A press of Allow did not count.
+    Ignored,
+    /// A yes.
+    Allowed,
+}
+
 /// The state that decides if a press of Allow counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Arming {
     slow: bool,
     read: bool,
-    in_view: bool,
+    in_view: InView,
     /// Since when it has the keyboard.
     focused: Option<Instant>,
-    pointer: Pointer,
+    on_allow: Option<OnAllow>,
+    /// A finger touched Allow after a rest.
+    touched: bool,
     keyed: bool,
     /// Alt+A was not let go yet, as far as this window knows.
     key_held: bool,
     /// The last press or change.
     disturbed: Instant,
+    /// The last press on something else in the dialog, while everything since the rest before it was such a press or followed from one.
+    at_work: Option<Instant>,
     down: Option<(By, Instant)>,
 }
 
+/// The pointer on Allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pointer {
-    Off,
-    /// It was there before the dialog had rested, so nobody brought it.
-    Parked,
-    Brought(Instant),
+struct OnAllow {
+    since: Instant,
+    /// Where its movement is measured from.
+    from: (i32, i32),
+    at: (i32, i32),
+    travelled: bool,
 }
 
-/// The words and the ring that the person is shown about Allow.
+/// What Allow waits for, as the user is shown it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// There is more to read.
     Unread,
-    /// Something covers the dialog.
+    /// Another window covers the dialog.
     Covered,
+    /// A part of the dialog is outside every screen.
+    OffScreen,
     /// A press that counts is held; it counts from the second moment on.
     Holding(Instant, Instant),
     /// It was held for long enough.
     LetGo,
     /// Not yet: from the first moment to the second.
     Resting(Instant, Instant),
-    /// The pointer was there all the time.
-    Parked,
+    /// The pointer is on Allow and has not moved there since the rest.
+    Still,
     /// Nobody chose Allow yet.
     Waiting,
     /// A press counts.
@@ -103,18 +145,20 @@ impl Arming {
         Self {
             slow,
             read: false,
-            in_view: true,
+            in_view: InView::Whole,
             focused: None,
-            pointer: Pointer::Off,
+            on_allow: None,
+            touched: false,
             keyed: false,
             key_held: false,
             disturbed: now,
+            at_work: None,
             down: None,
         }
     }
 
-    /// Takes in what happened. Returns `true` if that was a yes.
-    pub(crate) fn on(&mut self, event: Event, now: Instant) -> bool {
+    /// Takes in what happened.
+    pub(crate) fn on(&mut self, event: Event, now: Instant) -> Effect {
         match event {
             Event::Changed => self.change(now),
             Event::Focused(true) => {
@@ -123,13 +167,13 @@ impl Arming {
             Event::Focused(false) => {
                 self.key_held = false;
                 if self.focused.take().is_some() {
-                    self.change(now);
+                    self.disturb(now);
                 }
             }
             Event::InView(in_view) => {
                 if self.in_view != in_view {
                     self.in_view = in_view;
-                    self.change(now);
+                    self.disturb(now);
                 }
             }
             Event::Slow(slow) => {
@@ -144,93 +188,147 @@ impl Arming {
                     self.change(now);
                 }
             }
-            Event::Pointer(true) => {
-                if self.pointer == Pointer::Off {
-                    self.pointer = if self.rested(now) { Pointer::Brought(now) } else { Pointer::Parked };
-                }
-            }
-            Event::Pointer(false) => {
-                self.pointer = Pointer::Off;
+            Event::OnAllow(x, y) => self.move_to((x, y), now),
+            Event::OffAllow => {
+                self.on_allow = None;
                 self.down = self.down.filter(|(by, _)| *by != By::Pointer);
             }
             Event::Keyed(keyed) => {
                 self.keyed = keyed;
                 self.down = self.down.filter(|(by, _)| *by != By::Key);
             }
-            Event::Press => self.press(now),
-            // A key that repeats itself: its press goes on, and any other would have to wait.
-            Event::Down(By::Key) if matches!(self.down, Some((By::Key, _))) => self.disturbed = now,
-            Event::Down(by) => {
-                let repeats = by == By::Key && std::mem::replace(&mut self.key_held, true);
-                let counts = self.down.is_none() && !repeats && self.armed(by, now);
-                self.press(now);
-                if counts {
-                    self.down = Some((by, now));
-                }
+            Event::Inside => {
+                let deliberate = self.moves_count(now);
+                self.disturb(now);
+                self.at_work = deliberate.then_some(now);
             }
-            Event::Up(by) => {
-                self.key_held &= by != By::Key;
-                let held = self.down.take().filter(|(down, _)| *down == by);
-                return held
-                    .is_some_and(|(_, since)| !self.slow || now.saturating_duration_since(since) >= HOLD);
-            }
+            Event::Press => self.disturb(now),
+            Event::Down(by) => return self.press(by, now),
+            Event::Up(by) => return self.release(by, now),
             Event::Action => {
                 let counts = self.armed(By::Key, now);
-                self.press(now);
-                return counts;
+                self.disturb(now);
+                return if counts { Effect::Allowed } else { Effect::Ignored };
             }
         }
-        false
+        Effect::Nothing
     }
 
-    /// The stage that the person is shown.
+    /// The stage that the user is shown.
     pub(crate) fn stage(&self, now: Instant) -> Stage {
         let rest = self.disturbed + REST;
-        let chosen = match self.pointer {
-            Pointer::Brought(since) => Some((By::Pointer, since, since + HOVER)),
-            Pointer::Parked | Pointer::Off => {
-                self.focused.filter(|_| self.keyed).map(|since| (By::Key, since, since + REST))
-            }
-        };
-        match (self.down, chosen) {
+        match (self.down, self.chosen()) {
             _ if !self.read => Stage::Unread,
-            _ if !self.in_view => Stage::Covered,
+            _ if self.in_view == InView::Covered => Stage::Covered,
+            _ if self.in_view == InView::OffScreen => Stage::OffScreen,
             (Some((_, since)), _) if self.slow && now < since + HOLD => Stage::Holding(since, since + HOLD),
             (Some(_), _) => Stage::LetGo,
             _ if now < rest => Stage::Resting(self.disturbed, rest),
             (None, Some((_, since, until))) if now < until => Stage::Resting(since, until),
             (None, Some((by, _, _))) => Stage::Armed(by),
-            (None, None) if self.pointer == Pointer::Parked => Stage::Parked,
+            (None, None) if self.on_allow.is_some() => Stage::Still,
             (None, None) => Stage::Waiting,
         }
     }
 
+    /// What Allow was chosen by, since when, and when that is long enough.
+    fn chosen(&self) -> Option<(By, Instant, Instant)> {
+        let travelled = self.on_allow.filter(|pointer| pointer.travelled);
+        let pointer = travelled.map(|pointer| (By::Pointer, pointer.since, pointer.since + HOVER));
+        let key = || self.focused.filter(|_| self.keyed).map(|since| (By::Key, since, since + REST));
+        let touch = || self.touched.then_some((By::Touch, self.disturbed, self.disturbed));
+        pointer.or_else(key).or_else(touch)
+    }
+
     fn armed(&self, by: By, now: Instant) -> bool {
         let since = |moment: Instant| now.saturating_duration_since(moment);
-        let chosen = match (by, self.pointer) {
-            (By::Pointer, Pointer::Brought(at)) => since(at) >= HOVER,
-            (By::Pointer, Pointer::Off | Pointer::Parked) => false,
-            (By::Key, _) => self.keyed && self.focused.is_some_and(|at| since(at) >= REST),
+        let chosen = match by {
+            By::Pointer => self.on_allow.is_some_and(|on| on.travelled && since(on.since) >= HOVER),
+            By::Touch => self.touched,
+            By::Key => self.keyed && self.focused.is_some_and(|at| since(at) >= REST),
         };
-        chosen && self.read && self.in_view && self.rested(now)
+        chosen && self.read && self.in_view == InView::Whole && self.rested(now)
     }
 
     fn rested(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.disturbed) >= REST
     }
 
-    /// Allow is another thing now, or at another place: a pointer that is there was not brought to it.
-    fn change(&mut self, now: Instant) {
-        self.press(now);
-        if self.pointer != Pointer::Off {
-            self.pointer = Pointer::Parked;
+    /// Returns whether a movement on Allow chooses it now.
+    fn moves_count(&self, now: Instant) -> bool {
+        self.rested(now) || self.at_work.is_some()
+    }
+
+    fn move_to(&mut self, at: (i32, i32), now: Instant) {
+        let counts = self.moves_count(now);
+        let new = || OnAllow { since: now, from: at, at, travelled: false };
+        let pointer = self.on_allow.get_or_insert_with(new);
+        pointer.at = at;
+        if !counts {
+            pointer.from = at;
+        } else if is_far(pointer.from, at) {
+            pointer.travelled = true;
         }
     }
 
-    fn press(&mut self, now: Instant) {
-        self.disturbed = now;
-        self.down = None;
+    fn press(&mut self, by: By, now: Instant) -> Effect {
+        // A key that repeats: its press goes on, and any other would have to wait.
+        if let Some(held @ (By::Key, _)) = self.down.filter(|_| by == By::Key) {
+            self.disturb(now);
+            self.down = Some(held);
+            return Effect::Nothing;
+        }
+        let repeats = by == By::Key && std::mem::replace(&mut self.key_held, true);
+        if self.down.is_none() && !repeats && self.armed(by, now) {
+            let (on_allow, touched) = (self.on_allow, self.touched);
+            self.disturb(now);
+            self.down = Some((by, now));
+            // Its choice stays: whoever lets go too early presses again after a rest.
+            match by {
+                By::Pointer => self.on_allow = on_allow,
+                By::Touch => self.touched = touched,
+                By::Key => {}
+            }
+            return Effect::Nothing;
+        }
+        let touches = by == By::Touch && self.moves_count(now);
+        self.disturb(now);
+        self.touched = touches;
+        if repeats { Effect::Nothing } else { Effect::Ignored }
     }
+
+    fn release(&mut self, by: By, now: Instant) -> Effect {
+        self.key_held &= by != By::Key;
+        match self.down.take().filter(|(down, _)| *down == by) {
+            None => Effect::Nothing,
+            Some((_, since)) if self.slow && now.saturating_duration_since(since) < HOLD => Effect::Ignored,
+            Some(_) => Effect::Allowed,
+        }
+    }
+
+    /// Allow is another thing now, or at another place. Right after a press in the dialog, that press is the reason.
+    fn change(&mut self, now: Instant) {
+        let at_work = self.at_work.filter(|pressed| now.saturating_duration_since(*pressed) < REST);
+        self.disturb(now);
+        self.at_work = at_work;
+    }
+
+    /// Starts the rest again: what chose Allow until now counts no more, except the focus.
+    fn disturb(&mut self, now: Instant) {
+        self.disturbed = now;
+        self.at_work = None;
+        self.down = None;
+        self.touched = false;
+        if let Some(pointer) = &mut self.on_allow {
+            pointer.from = pointer.at;
+            pointer.travelled = false;
+        }
+    }
+}
+
+fn is_far(from: (i32, i32), to: (i32, i32)) -> bool {
+    let square = |one: i32, other: i32| u64::from(one.abs_diff(other)).saturating_pow(2);
+    square(from.0, to.0).saturating_add(square(from.1, to.1)) >= u64::from(TRAVEL).pow(2)
 }
 
 #[cfg(test)]

@@ -48,8 +48,13 @@ impl Countdown {
     }
 }
 
+/// The sentence about the time that is left.
+pub(crate) fn waiting_words(left: Duration) -> String {
+    format!("Denied in {} if you don't answer", clock_words(left))
+}
+
 /// The time that is left, as `0:41`. A second that has begun counts.
-pub(crate) fn clock_words(left: Duration) -> String {
+fn clock_words(left: Duration) -> String {
     let seconds = left.as_millis().div_ceil(1000);
     format!("{}:{:02}", seconds / 60, seconds % 60)
 }
@@ -75,6 +80,7 @@ mod tests {
     #[test]
     fn the_clock_reads_like_a_clock() {
         let words: Vec<_> = [0, 1, 1000, 41_200, 61_000].map(|ms| clock_words(MS * ms)).into();
+        assert_eq!(waiting_words(MS * 120_000), "Denied in 2:00 if you don't answer");
         assert_eq!(words, ["0:00", "0:01", "0:01", "0:42", "1:01"]);
     }
 }

@@ -15,9 +15,10 @@ mod place;
 mod rows;
 mod ticks;
 
-use super::arming::{Arming, Event};
+use super::arming::{Arming, Effect, Event, InView};
 use super::away::asleep;
-use super::clock::{Countdown, clock_words};
+use super::clock::{Countdown, waiting_words};
+use super::cover::CoverWatch;
 use super::reading::Reading;
 use super::view::{ConsentView, allow_words};
 use super::{Command, DialogResult};
@@ -31,7 +32,7 @@ pub(super) use place::AllowPlace;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::WeakUnboundedSender;
+use tokio::sync::mpsc::{self, WeakUnboundedSender};
 
 /// The time after which the countdown is brought up to date.
 const TICK: Duration = Duration::from_secs(1);
@@ -67,9 +68,13 @@ struct Inner {
     /// Position and size of the window.
     place: Cell<Option<Place>>,
     pointer_was: Cell<(i32, i32)>,
-    pointer_on: Cell<bool>,
+    /// The point of Allow that the pointer was last told to be at.
+    pointer_on: Cell<Option<(i32, i32)>>,
     pressed: Cell<Option<Instant>>,
     seen: Cell<bool>,
+    /// What the X server says of covers, which is all that is seen of them where nothing else is.
+    unobscured: Cell<bool>,
+    covers: RefCell<Option<CoverWatch>>,
     /// What was read so far.
     read: RefCell<Reading>,
     /// Screen readers were told that the time is nearly over.
@@ -102,9 +107,11 @@ impl Dialog {
             gesture: RefCell::new(None),
             place: Cell::new(None),
             pointer_was: Cell::new((-1, -1)),
-            pointer_on: Cell::new(false),
+            pointer_on: Cell::new(None),
             pressed: Cell::new(None),
             seen: Cell::new(false),
+            unobscured: Cell::new(true),
+            covers: RefCell::new(None),
             read: RefCell::default(),
             warned: Cell::new(false),
             mirrored: Cell::new(false),
@@ -122,6 +129,7 @@ impl Dialog {
         inner.layout.fit();
         inner.layout.deny.grab_focus();
         inner.layout.follow_the_focus();
+        inner.watch_covers();
         inner.tick();
         Self(inner)
     }
@@ -235,25 +243,31 @@ impl Inner {
             return;
         }
         let now = Instant::now();
-        if matches!(event, Event::Press | Event::Down(_) | Event::Up(_) | Event::Action) {
+        if matches!(event, Event::Inside | Event::Press | Event::Down(_) | Event::Up(_) | Event::Action) {
             self.pressed.set(Some(now));
         }
         if let Event::InView(in_view) = event {
-            self.seen.set(in_view);
+            self.seen.set(in_view == InView::Whole);
         }
         let asleep = asleep();
         if asleep > self.asleep.replace(asleep) + SLEPT {
             // Whatever stood armed was armed before: this press may be the one that woke it.
-            self.arming.borrow_mut().on(Event::Changed, now);
+            let _ = self.arming.borrow_mut().on(Event::Changed, now);
         }
         self.look_if_read(now);
-        let allowed = self.arming.borrow_mut().on(event, now);
+        if matches!(event, Event::Down(_) | Event::Action) {
+            self.look_for_covers(now);
+        }
+        let effect = self.arming.borrow_mut().on(event, now);
         let meant = self.meant();
-        if allowed && !meant.is_empty() {
+        if effect == Effect::Allowed && !meant.is_empty() {
             let (offer, lifetime) = self.layout.choices.chosen();
             self.end(meant, DialogResult::Answered(Answer::Allow { offer, lifetime }));
         } else {
             self.tick();
+            if effect == Effect::Ignored {
+                self.layout.allow.flash();
+            }
         }
     }
 
@@ -294,9 +308,9 @@ impl Inner {
         self.tell(now);
         self.look_if_read(now);
         let slow = self.needs_holding();
-        self.arming.borrow_mut().on(Event::Slow(slow), now);
+        let _ = self.arming.borrow_mut().on(Event::Slow(slow), now);
         let left = self.countdown.borrow().left(now);
-        self.layout.clock.set_text(&format!("Denied in {} if you don't answer", clock_words(left)));
+        self.layout.clock.set_text(&waiting_words(left));
         if self.warned.replace(left <= SOON) != (left <= SOON) && left <= SOON {
             rows::announce(&self.layout.clock, &self.layout.clock.text());
         }
@@ -312,7 +326,7 @@ impl Inner {
         let measures = self.layout.reading();
         let is_read = self.read.borrow_mut().look(&measures);
         if let Some(is_read) = is_read {
-            self.arming.borrow_mut().on(Event::Read(is_read), now);
+            let _ = self.arming.borrow_mut().on(Event::Read(is_read), now);
         }
     }
 
@@ -362,11 +376,54 @@ impl Inner {
         !little && !self.knows_covers()
     }
 
-    /// Returns `true` if the screen tells when something covers the dialog. A compositor keeps that to itself.
+    /// Returns whether a cover of the dialog would be noticed. On Wayland no program sees what lies over its windows.
     fn knows_covers(&self) -> bool {
-        let window = &self.layout.window;
-        WidgetExt::display(window).type_().name() == "GdkX11Display"
-            && WidgetExt::screen(window).is_some_and(|screen| !screen.is_composited())
+        self.covers.borrow().is_some()
+    }
+
+    /// Watches what lies over the dialog from now on, where that can be seen.
+    fn watch_covers(self: &Rc<Self>) {
+        let Some(number) =
+            in_front::number(&self.layout.window).and_then(|number| u32::try_from(number).ok())
+        else {
+            return;
+        };
+        let display = WidgetExt::display(&self.layout.window).name();
+        let (tell, mut told) = mpsc::unbounded_channel();
+        // Without a dialog nobody has to know.
+        match CoverWatch::start(&display, number, move |in_view| {
+            let _ = tell.send(in_view);
+        }) {
+            Ok(watch) => drop(self.covers.replace(Some(watch))),
+            Err(error) => return tracing::warn!(%error, "covers of the dialog cannot be seen"),
+        }
+        let weak = Rc::downgrade(self);
+        glib::MainContext::default().spawn_local(async move {
+            while let Some(in_view) = told.recv().await {
+                match weak.upgrade() {
+                    Some(inner) => inner.on(Event::InView(inner.in_view(in_view))),
+                    None => return,
+                }
+            }
+        });
+    }
+
+    /// Looks again before a press counts: what happened a moment ago may not have been told yet.
+    fn look_for_covers(&self, now: Instant) {
+        let in_view = self.look();
+        self.seen.set(in_view == InView::Whole);
+        let _ = self.arming.borrow_mut().on(Event::InView(in_view), now);
+    }
+
+    /// How much of the dialog can be seen, as far as that can be told.
+    fn look(&self) -> InView {
+        let by_stacking = self.covers.borrow().as_ref().map_or(InView::Whole, CoverWatch::look);
+        self.in_view(by_stacking)
+    }
+
+    /// How much can be seen, by the stacking order and by what the X server says where there is no compositor.
+    fn in_view(&self, by_stacking: InView) -> InView {
+        if by_stacking == InView::Whole && !self.unobscured.get() { InView::Covered } else { by_stacking }
     }
 
     fn work(&self) {

@@ -6,16 +6,23 @@ use std::time::{Duration, Instant};
 /// The time between two pictures of a ring that fills.
 const FRAME: Duration = Duration::from_millis(80);
 
+/// The longest of the words, for whoever keeps room for them.
+pub(super) const LONGEST: &str =
+    "To allow: move the pointer a little on Allow, or press Tab until you are on it";
+
 /// The words of a stage. A yes that is held has others.
 pub(super) fn words(stage: Stage, slow: bool) -> &'static str {
     match (stage, slow) {
         (Stage::Unread, _) => "To allow: read to the end first, with Page Down or the mouse",
         (Stage::Covered, _) => "To allow: move away what covers this window",
-        (Stage::Parked, _) => "To allow: move the pointer away and back to Allow",
-        (Stage::Waiting, _) => "To allow: point at Allow, or go there with Tab",
+        (Stage::OffScreen, _) => "To allow: move it, part of this window is off the screen",
+        (Stage::Still, _) => LONGEST,
+        (Stage::Waiting, _) => "To allow: point at Allow, or press Tab until you are on it",
         (Stage::Resting(..), _) => "Allow unlocks in a moment",
         (Stage::Armed(By::Pointer), false) => "Click here to allow",
         (Stage::Armed(By::Pointer), true) => "Press and hold here to allow",
+        (Stage::Armed(By::Touch), false) => "Tap Allow again to allow",
+        (Stage::Armed(By::Touch), true) => "Touch and hold Allow to allow",
         (Stage::Armed(By::Key), false) => "Press Alt+A to allow",
         (Stage::Armed(By::Key), true) => "Hold Alt+A to allow",
         (Stage::Holding(..), _) => "Keep holding",
@@ -32,11 +39,37 @@ pub(super) fn ring(stage: Stage, now: Instant) -> (f64, Option<Duration>) {
             (gone.min(1.0), Some(until.saturating_duration_since(now).min(FRAME)))
         }
         Stage::Armed(_) | Stage::LetGo => (1.0, None),
-        Stage::Unread | Stage::Covered | Stage::Parked | Stage::Waiting => (0.0, None),
+        Stage::Unread | Stage::Covered | Stage::OffScreen | Stage::Still | Stage::Waiting => (0.0, None),
     }
 }
 
 /// Returns `true` if a press counts, or one that counts is held.
 pub(super) fn counts(stage: Stage) -> bool {
     matches!(stage, Stage::Armed(_) | Stage::Holding(..) | Stage::LetGo)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_words_are_longer_than_the_longest() {
+        let now = Instant::now();
+        let by = [By::Pointer, By::Touch, By::Key].map(Stage::Armed);
+        let others = [
+            Stage::Unread,
+            Stage::Covered,
+            Stage::OffScreen,
+            Stage::Still,
+            Stage::Waiting,
+            Stage::Resting(now, now),
+            Stage::Holding(now, now),
+            Stage::LetGo,
+        ];
+        for stage in by.into_iter().chain(others) {
+            for slow in [true, false] {
+                assert!(words(stage, slow).len() <= LONGEST.len(), "{stage:?}");
+            }
+        }
+    }
 }

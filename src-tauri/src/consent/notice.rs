@@ -142,6 +142,8 @@ fn notification(text: &str, reads_markup: bool) -> Notification {
         .summary("A question waits for you")
         .body(&body)
         .icon("ironcurtain-desktop")
+        // A click on the notification itself.
+        .action("default", "Open")
         .action("open", "Open")
         .action("deny", "Deny")
         .urgency(Urgency::Normal)
@@ -161,7 +163,7 @@ mod tests {
     fn foreign_text_is_not_markup_and_nothing_there_allows() {
         let shown = notification("<a href='x'>Click & win</a> wants to write a file", true);
         assert_eq!(shown.body, "&lt;a href='x'&gt;Click &amp; win&lt;/a&gt; wants to write a file");
-        assert_eq!(shown.actions, ["open", "Open", "deny", "Deny"]);
+        assert_eq!(shown.actions, ["default", "Open", "open", "Open", "deny", "Deny"]);
         assert_eq!(notification("a & b", false).body, "a & b");
         let told = notice("a <b>", true);
         assert_eq!((told.body.as_str(), told.actions), ("a &lt;b&gt;", vec![]));

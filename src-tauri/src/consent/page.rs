@@ -6,8 +6,8 @@
 //! - INVARIANT: nothing here knows that the window is covered, so Allow is held, for everything but reading one file.
 
 use super::DialogResult;
-use super::arming::{Arming, By, Event};
-use super::clock::{Countdown, clock_words};
+use super::arming::{Arming, By, Effect, Event};
+use super::clock::{Countdown, waiting_words};
 use super::hint;
 use super::reading::{Extent, ReadExtent};
 use super::view::{ConsentView, allow_words};
@@ -31,6 +31,8 @@ pub(super) struct Page {
     /// The number of what the page tells next.
     next: u64,
     pressed: Option<Instant>,
+    /// The number of presses of Allow that did not count.
+    ignored: u64,
     more: usize,
     /// Allow stands where Deny did on the page before.
     mirrored: bool,
@@ -52,16 +54,20 @@ pub(crate) enum Did {
     Changed,
     /// The pointer moved in it.
     Moved,
-    /// The pointer is on Allow, or off it.
-    Pointer { on: bool },
+    /// The pointer is on Allow, at this point of the screen.
+    OnAllow { x: i32, y: i32 },
+    /// The pointer left Allow.
+    OffAllow,
     /// A key brought the focus to Allow, or it went away.
     Keyed { on: bool },
+    /// A press of the pointer's first button, or of a finger, on anything but Allow.
+    Inside,
     /// A press of any other button or key.
     Press,
     /// A press of Allow begins.
-    Down { key: bool },
+    Down { by: By },
     /// A press of Allow ends, on it.
-    Up { key: bool },
+    Up { by: By },
     /// Another thing to allow, or another time, by their places in the view.
     Choose { offer: usize, lifetime: usize },
     /// Deny.
@@ -99,6 +105,8 @@ pub(crate) struct Changing {
     filled: f64,
     /// A press of Allow counts, or is held.
     armed: bool,
+    /// The number of presses of Allow that did not count: when it grows, the page says so.
+    ignored: u64,
     /// The time after which to ask again, in milliseconds.
     again_ms: u64,
     clock: String,
@@ -127,6 +135,7 @@ impl Page {
             offer: 0,
             next: 0,
             pressed: None,
+            ignored: 0,
             more: 0,
             mirrored,
             reading: ReadExtent::default(),
@@ -170,7 +179,7 @@ impl Page {
     /// All that changes.
     pub(super) fn changing(&mut self, now: Instant) -> Changing {
         let slow = self.needs_holding();
-        self.arming.on(Event::Slow(slow), now);
+        let _ = self.arming.on(Event::Slow(slow), now);
         let left = self.countdown.left(now);
         let stage = self.arming.stage(now);
         let (filled, again) = hint::ring(stage, now);
@@ -180,8 +189,9 @@ impl Page {
             hint: hint::words(stage, slow),
             filled,
             armed: hint::counts(stage),
+            ignored: self.ignored,
             again_ms: u64::try_from(again.as_millis()).unwrap_or(0),
-            clock: format!("Denied in {} if you don't answer", clock_words(left)),
+            clock: waiting_words(left),
             soon: left <= SOON,
             allow: allow_words(self.lifetime).replace('_', ""),
             outcome: self.view.outcome(self.offer, self.lifetime),
@@ -224,18 +234,20 @@ impl Page {
                 Event::Changed
             }
             Did::Changed => Event::Changed,
-            Did::Pointer { on } => Event::Pointer(on),
+            Did::OnAllow { x, y } => Event::OnAllow(x, y),
+            Did::OffAllow => Event::OffAllow,
             Did::Keyed { on } => Event::Keyed(on),
+            Did::Inside => Event::Inside,
             Did::Press => Event::Press,
-            Did::Down { key } => Event::Down(by(key)),
-            Did::Up { key } => Event::Up(by(key)),
+            Did::Down { by } => Event::Down(by),
+            Did::Up { by } => Event::Up(by),
         };
         (self.tell(event, now), self.countdown.work(now))
     }
 
     /// Takes in what the system tells of the window.
     pub(super) fn window(&mut self, event: Event, now: Instant) {
-        self.arming.on(event, now);
+        let _ = self.arming.on(event, now);
     }
 
     /// Takes in how tall the system says that the window is, in the page's own measure.
@@ -247,7 +259,7 @@ impl Page {
     fn look_if_read(&mut self, now: Instant) {
         let Some((Extent { height, room }, above)) = self.measure else { return };
         if let Some(is_read) = self.reading.look(Extent { height, room: room.min(self.tall) }, above) {
-            self.arming.on(Event::Read(is_read), now);
+            let _ = self.arming.on(Event::Read(is_read), now);
         }
     }
 
@@ -263,14 +275,21 @@ impl Page {
     }
 
     fn tell(&mut self, event: Event, now: Instant) -> Option<DialogResult> {
-        if matches!(event, Event::Press | Event::Down(_) | Event::Up(_)) {
+        if matches!(event, Event::Inside | Event::Press | Event::Down(_) | Event::Up(_)) {
             self.pressed = Some(now);
         }
-        self.arming.on(Event::Slow(self.needs_holding()), now);
-        let (offer, lifetime) = (self.offer, self.lifetime);
-        let yes =
-            self.arming.on(event, now).then_some(DialogResult::Answered(Answer::Allow { offer, lifetime }));
-        yes.and_then(|yes| self.end(yes))
+        let _ = self.arming.on(Event::Slow(self.needs_holding()), now);
+        match self.arming.on(event, now) {
+            Effect::Nothing => None,
+            Effect::Ignored => {
+                self.ignored += 1;
+                None
+            }
+            Effect::Allowed => {
+                let (offer, lifetime) = (self.offer, self.lifetime);
+                self.end(DialogResult::Answered(Answer::Allow { offer, lifetime }))
+            }
+        }
     }
 
     fn end(&mut self, result: DialogResult) -> Option<DialogResult> {
@@ -280,10 +299,6 @@ impl Page {
     fn needs_holding(&self) -> bool {
         !self.view.choices.get(self.offer).is_some_and(|choice| choice.reads_one_file)
     }
-}
-
-fn by(key: bool) -> By {
-    if key { By::Key } else { By::Pointer }
 }
 
 impl From<Reach> for DenialReach {

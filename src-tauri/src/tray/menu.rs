@@ -124,11 +124,11 @@ fn protection(state: &TrayState) -> Protection {
 
 fn headline(protection: Protection, state: &TrayState) -> String {
     match protection {
-        Protection::Protecting if state.sessions.is_empty() => "Protecting, no agent connected".to_owned(),
+        Protection::Protecting if state.sessions.is_empty() => "No agent connected".to_owned(),
         Protection::Protecting => format!("Protecting {}", count(state.sessions.len(), "session")),
         Protection::Asking if state.questions == 1 => "1 question waits for you".to_owned(),
         Protection::Asking => format!("{} questions wait for you", state.questions),
-        Protection::Lockdown => "Locked down: what needs your word is denied".to_owned(),
+        Protection::Lockdown => "Locked down: everything that would ask you is denied".to_owned(),
         Protection::Degraded => {
             let trouble = state.status.as_ref().and_then(|status| status.troubles.first());
             let words = trouble.map_or_else(|| "not ready yet".to_owned(), |trouble| text::line(trouble));
@@ -173,7 +173,7 @@ fn missed(missed: &[QuestionView]) -> MenuEntry {
 
 fn lockdown(state: &TrayState) -> MenuEntry {
     let is_on = state.status.as_ref().is_some_and(|status| status.lockdown);
-    let text = if is_on { "End lockdown" } else { "Lock down: deny what needs my word" };
+    let text = if is_on { "Undo lockdown" } else { "Lock down (deny everything that would ask me)" };
     MenuEntry::Press { text: text.to_owned(), action: MenuAction::Lockdown { on: !is_on } }
 }
 
@@ -205,10 +205,10 @@ mod tests {
             TrayMenu::new(&state),
             TrayMenu {
                 protection: Protection::Protecting,
-                tooltip: "IronCurtain: Protecting, no agent connected".into(),
+                tooltip: "IronCurtain: No agent connected".into(),
                 badge: String::new(),
                 entries: vec![
-                    MenuEntry::Line("Protecting, no agent connected".into()),
+                    MenuEntry::Line("No agent connected".into()),
                     MenuEntry::Separator,
                     MenuEntry::Line("No questions".into()),
                     MenuEntry::Line("No sessions".into()),
@@ -297,7 +297,7 @@ mod tests {
         let missed = vec![question("q", QuestionState::Missed), question("r", QuestionState::AllowedLate)];
         let menu = TrayMenu::new(&TrayState { status: Some(locked), missed, ..TrayState::default() });
         assert_eq!(menu.protection, Protection::Lockdown);
-        assert_eq!(menu.tooltip, "IronCurtain: Locked down: what needs your word is denied");
+        assert_eq!(menu.tooltip, "IronCurtain: Locked down: everything that would ask you is denied");
         let again = MenuAction::AskAgain { question: "q".into() };
         let presses = vec![("R&&D: read /a".to_owned(), again)];
         assert!(menu.entries.contains(&MenuEntry::Sub { text: "Unanswered (1)".into(), presses }));
@@ -305,7 +305,7 @@ mod tests {
     }
 
     fn lock(on: bool) -> MenuEntry {
-        let text = if on { "Lock down: deny what needs my word" } else { "End lockdown" };
+        let text = if on { "Lock down (deny everything that would ask me)" } else { "Undo lockdown" };
         MenuEntry::Press { text: text.into(), action: MenuAction::Lockdown { on } }
     }
 

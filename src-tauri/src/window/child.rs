@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 use tauri::ipc::{Invoke, InvokeBody, InvokeError, InvokeResolver, InvokeResponseBody};
-use tauri::{AppHandle, Context, Emitter, Manager, WebviewUrl, WebviewWindow, WebviewWindowBuilder, Wry};
+use tauri::{AppHandle, Context, Emitter, Manager, WebviewWindow, WebviewWindowBuilder, Wry};
 
 /// Label of the window; the capability in `tauri.conf.json` names it.
 const LABEL: &str = "main";
@@ -149,7 +149,11 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
 
 /// Opens the window. Tells its number.
 fn open(app: &AppHandle) -> tauri::Result<Option<u64>> {
-    let window = WebviewWindowBuilder::new(app, LABEL, WebviewUrl::App("index.html".into()))
+    #[cfg(target_os = "linux")]
+    let page = engine::empty()?;
+    #[cfg(not(target_os = "linux"))]
+    let page = tauri::WebviewUrl::App("index.html".into());
+    let window = WebviewWindowBuilder::new(app, LABEL, page)
         .title("IronCurtain")
         .inner_size(1000.0, 700.0)
         .min_inner_size(640.0, 480.0)

@@ -10,6 +10,9 @@ use std::time::Duration;
 /// The size of every screen.
 const SIZE: [&str; 2] = ["1280", "800"];
 
+/// Hands do not jump: the last of the way is seen, in pixels before its end. All of it lies on Allow.
+const WAY: [i32; 3] = [20, 8, 0];
+
 /// One thing that hands do.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Act {
@@ -38,7 +41,7 @@ pub(crate) struct Spot {
 pub(crate) struct Desk {
     pub(crate) screen: Screen,
     pub(crate) manager: &'static str,
-    /// More than a file to read has to be held, since a compositor draws the screen.
+    /// More than a file to read has to be held, since covers cannot be seen here.
     pub(crate) holds: bool,
     pointer: Option<Mutex<(ChildStdin, BufReader<ChildStdout>)>>,
 }
@@ -55,13 +58,12 @@ impl Desk {
             screen.spawn("wtype", &["-s", "86400000", "-k", "F13"]);
             return Self { screen, manager, holds: true, pointer: Some(Mutex::new(pointer)) };
         }
-        let composited = manager == "openbox with picom";
-        let mut screen = Screen::under(if composited { "openbox" } else { manager });
-        if composited {
-            screen.spawn("picom", &["--backend", "xrender", "--config", "/dev/null"]);
-        }
-        let holds = composited || ["metacity", "mutter"].contains(&manager);
-        Self { screen, manager, holds, pointer: None }
+        let screen = match manager {
+            "openbox with picom" => Screen::composited("picom"),
+            "xfwm4 with its compositor" => Screen::composited("xfwm4"),
+            other => Screen::under(other),
+        };
+        Self { screen, manager, holds: false, pointer: None }
     }
 
     /// Hands that do this, one thing after the other.
@@ -77,7 +79,11 @@ impl Desk {
         let mut say = |all: &[&str]| words.extend(all.iter().map(|word| (*word).to_owned()));
         for act in acts {
             match act {
-                Act::Move(x, y) => say(&["mousemove", &x.to_string(), &y.to_string()]),
+                Act::Move(x, y) => {
+                    for left in WAY {
+                        say(&["mousemove", &(x - left).to_string(), &y.to_string(), "sleep", "0.01"]);
+                    }
+                }
                 Act::Click => say(&["click", "1"]),
                 Act::Down => say(&["mousedown", "1"]),
                 Act::Up => say(&["mouseup", "1"]),
@@ -124,8 +130,11 @@ impl Desk {
             self.type_on_wayland(&mut keys);
             // The hand itself waits, so that a press lasts no shorter than it is meant to, whoever is late.
             match act {
-                // Hands do not jump: the last bit of the way is seen.
-                Act::Move(x, y) => order(&format!("move {} {}\nsleep 0.02\nmove {x} {y}", x - 4, y - 2)),
+                Act::Move(x, y) => {
+                    for left in WAY {
+                        order(&format!("move {} {y}\nsleep 0.01", x - left));
+                    }
+                }
                 Act::Click => {
                     order("down\nsleep 0.01\nup\nend");
                     said(&mut pointer.1, "done");
@@ -222,8 +231,11 @@ impl Desk {
 
     /// Waits until Allow of the dialog, which is in sight again, waits for somebody who means it.
     pub(crate) fn is_calm(&self, title: &str) {
-        const CALM: [&str; 3] =
-            ["To allow: point at Allow, or go there with Tab", "Press Alt+A to allow", "Hold Alt+A to allow"];
+        const CALM: [&str; 3] = [
+            "To allow: point at Allow, or press Tab until you are on it",
+            "Press Alt+A to allow",
+            "Hold Alt+A to allow",
+        ];
         until("an Allow that waits", || {
             let all = self.screen.controls(title);
             let allow = all.iter().find(|one| one.role == "push button" && one.name.starts_with("Allow"))?;

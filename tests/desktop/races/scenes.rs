@@ -33,13 +33,14 @@ pub(crate) enum Scene {
     TypingElsewhere,
     LateFocus,
     Covered,
+    Uncovered,
     FullScreen,
     OtherWorkspace,
     Minimized,
     Together,
 }
 
-pub(crate) const SCENES: [Scene; 16] = [
+pub(crate) const SCENES: [Scene; 17] = [
     Scene::Clicks,
     Scene::DoubleClicks,
     Scene::Parked,
@@ -52,6 +53,7 @@ pub(crate) const SCENES: [Scene; 16] = [
     Scene::TypingElsewhere,
     Scene::LateFocus,
     Scene::Covered,
+    Scene::Uncovered,
     Scene::FullScreen,
     Scene::OtherWorkspace,
     Scene::Minimized,
@@ -122,6 +124,7 @@ impl Scene {
                 | Self::TypingElsewhere
                 | Self::LateFocus
                 | Self::Covered
+                | Self::Uncovered
                 | Self::FullScreen
                 | Self::OtherWorkspace
                 | Self::Minimized => spots.first,
@@ -201,6 +204,15 @@ impl Scene {
                 desk.focus(DIALOG);
                 desk.act(&[Key("Tab"), Wait(900), Key("alt+a"), Wait(900), Key("alt+a")]);
                 return vec![cover];
+            }
+            Self::Uncovered => {
+                ask(stand);
+                desk.look(DIALOG);
+                let cover = desk.cover(spots.first.words);
+                desk.act(&[Wait(900), Move(FAR.0, FAR.1), Move(x, y), Wait(900)]);
+                drop(cover);
+                // It is gone: nobody has read what was under it.
+                desk.act(&[Click, Wait(pace), Move(x, y), Click]);
             }
             Self::FullScreen => {
                 let other = other(desk, &["fullscreen"]);

@@ -9,7 +9,7 @@
 mod accepted;
 pub(crate) mod load;
 
-use crate::{JudgedRequest, Roles};
+use crate::Roles;
 pub(crate) use accepted::AcceptedArguments;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -39,8 +39,6 @@ pub(crate) struct AnnotatedTool {
     pub(crate) annotation: ToolAnnotation,
     /// Nobody has annotated it: its annotation is empty and says nothing.
     pub(crate) is_unannotated: bool,
-    /// The request that is judged like a call of a tool; nothing for a tool.
-    pub(crate) request: Option<JudgedRequest>,
 }
 
 /// The meaning of one tool's arguments.
@@ -105,12 +103,9 @@ impl AnnotatedTool {
 }
 
 impl Annotations {
-    /// Returns the annotation of a tool, or of a request that is judged like one, if it is known.
+    /// The annotation of a tool, if it is known.
     #[must_use]
     pub fn get(&self, server: &str, tool: &str) -> Option<&ToolAnnotation> {
-        if let Some(request) = JudgedRequest::parse(tool) {
-            return request.meaning();
-        }
         self.known(server, tool).map(|known| &known.annotation)
     }
 

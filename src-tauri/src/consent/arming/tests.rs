@@ -1,28 +1,131 @@
 //! Each way to a yes, each way around it, and sequences that nobody thought of.
 
+mod oracle;
+
 use super::*;
+use oracle::missing;
 use proptest::prelude::*;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Events at milliseconds after the dialog opened; returns `true` if one of them was a yes.
+/// Events at milliseconds after the dialog opened.
+type Events = Vec<(u32, Event)>;
+
+/// Returns whether one of the events was a yes.
 fn run(slow: bool, events: &[(u32, Event)]) -> bool {
     let start = Instant::now();
     let mut arming = Arming::new(slow, start);
-    events.iter().any(|(at, event)| arming.on(*event, start + MS * *at))
+    events.iter().any(|(at, event)| arming.on(*event, start + MS * *at) == Effect::Allowed)
+}
+
+/// The events that were presses of Allow and did not count.
+fn ignored(events: &[(u32, Event)]) -> Vec<u32> {
+    let start = Instant::now();
+    let mut arming = Arming::new(false, start);
+    let ignored = events
+        .iter()
+        .filter(|(at, event)| arming.on(*event, start + MS * *at) == Effect::Ignored)
+        .map(|(at, _)| *at);
+    ignored.collect()
 }
 
 const READ: (u32, Event) = (10, Event::Read(true));
 
+/// The pointer comes onto Allow, moves on it, and clicks.
+fn click(came: u32, moved: u32, pressed: u32) -> Events {
+    vec![
+        READ,
+        (came, Event::OnAllow(100, 100)),
+        (moved, Event::OnAllow(112, 100)),
+        (pressed, Event::Down(By::Pointer)),
+        (pressed + 50, Event::Up(By::Pointer)),
+    ]
+}
+
 #[test]
-fn a_pointer_that_is_brought_to_allow_after_the_rest_and_clicks_allows() {
-    let click =
-        [READ, (900, Event::Pointer(true)), (1200, Event::Down(By::Pointer)), (1250, Event::Up(By::Pointer))];
+fn a_pointer_that_moves_on_allow_after_the_rest_and_clicks_allows() {
+    let mut click = click(850, 900, 1200);
     assert!(run(false, &click));
     assert!(!run(true, &click), "too short where it has to be held");
-    let mut held = click;
-    held[3].0 = 1900;
-    assert!(run(true, &held));
+    click[4].0 = 1900;
+    assert!(run(true, &click));
+}
+
+#[test]
+fn movement_before_the_rest_is_over_or_of_less_than_the_distance_chooses_nothing() {
+    assert!(!run(false, &click(700, 790, 1500)), "before");
+    let mut short = click(900, 950, 1500);
+    short[2].1 = Event::OnAllow(108, 108);
+    assert!(!run(false, &short), "11 pixels");
+    short[2].1 = Event::OnAllow(108, 109);
+    assert!(run(false, &short), "12 pixels");
+    // A hand that trembles goes nowhere.
+    let mut trembles: Events = vec![READ, (900, Event::OnAllow(100, 100))];
+    trembles.extend((1..20).map(|n| (900 + n * 10, Event::OnAllow(100 + (n as i32 % 2) * 8, 100))));
+    trembles.extend([(1500, Event::Down(By::Pointer)), (1550, Event::Up(By::Pointer))]);
+    assert!(!run(false, &trembles));
+}
+
+#[test]
+fn a_pointer_that_was_there_before_the_rest_chooses_allow_by_moving_on_it_afterwards() {
+    let still = [READ, (20, Event::OnAllow(100, 100)), (30, Event::OnAllow(120, 100))];
+    let press = |at| [(at, Event::Down(By::Pointer)), (at + 50, Event::Up(By::Pointer))];
+    assert!(!run(false, &[&still[..], &press(5000)].concat()));
+    let moved = [(1000, Event::OnAllow(107, 100)), (1040, Event::OnAllow(100, 100))];
+    assert!(run(false, &[&still[..], &moved, &press(1400)].concat()));
+}
+
+#[test]
+fn an_early_press_leaves_nothing_behind_but_its_rest() {
+    // The press of somebody who is quick, as it was measured: 0.38 s after the dialog opened.
+    let mut quick = click(300, 320, 380);
+    assert_eq!(ignored(&quick), [380]);
+    quick.extend([(1100, Event::Down(By::Pointer)), (1150, Event::Up(By::Pointer))]);
+    assert!(!run(false, &quick), "0.72 s later");
+    quick.extend([
+        (1950, Event::OnAllow(124, 100)),
+        (2000, Event::Down(By::Pointer)),
+        (2050, Event::Up(By::Pointer)),
+    ]);
+    assert!(run(false, &quick), "the pointer never left Allow");
+}
+
+#[test]
+fn after_a_press_inside_one_click_a_second_later_allows_and_without_it_does_not() {
+    let chosen = |first: u32, press: Event| {
+        let mut events: Events = vec![READ, (first, press), (first + 60, Event::Changed)];
+        events.extend([
+            (first + 500, Event::OnAllow(100, 100)),
+            (first + 560, Event::OnAllow(115, 100)),
+            (first + 1000, Event::Down(By::Pointer)),
+            (first + 1060, Event::Up(By::Pointer)),
+        ]);
+        events
+    };
+    assert!(run(false, &chosen(2000, Event::Inside)));
+    assert!(!run(false, &chosen(2000, Event::Press)), "a key, another button: not deliberate");
+    assert!(!run(false, &chosen(500, Event::Inside)), "a click as the dialog opened is not deliberate");
+    // Two choices, one soon after the other.
+    let mut two = chosen(2000, Event::Inside);
+    two.insert(1, (1700, Event::Inside));
+    assert!(run(false, &two));
+    // What happens by itself long after the press is not its consequence.
+    let mut late = chosen(2000, Event::Inside);
+    late[2] = (2900, Event::Changed);
+    late.sort_by_key(|(at, _)| *at);
+    assert!(!run(false, &late));
+}
+
+#[test]
+fn clicks_that_do_not_wait_are_ignored_however_many() {
+    let mut events: Events = vec![READ, (1000, Event::Inside), (1400, Event::OnAllow(100, 100))];
+    events.push((1450, Event::OnAllow(120, 100)));
+    for n in 0..10 {
+        events.push((1600 + n * 600, Event::Down(By::Pointer)));
+        events.push((1660 + n * 600, Event::Up(By::Pointer)));
+    }
+    assert!(!run(false, &events));
+    assert_eq!(ignored(&events).len(), 10, "and each is told");
 }
 
 #[test]
@@ -54,14 +157,14 @@ fn a_key_that_repeats_itself_later_than_the_rest_is_still_the_same_press() {
         (2900, Event::Up(By::Key)),
     ];
     assert!(!run(false, &held) && !run(true, &held));
+    assert_eq!(ignored(&held), [200], "it is told once");
 }
 
 #[test]
 fn without_its_part_nothing_allows() {
-    let whole =
-        [READ, (900, Event::Pointer(true)), (1200, Event::Down(By::Pointer)), (1250, Event::Up(By::Pointer))];
+    let whole = click(850, 900, 1200);
     for missing in 0..whole.len() {
-        let mut events = whole.to_vec();
+        let mut events = whole.clone();
         events.remove(missing);
         assert!(!run(false, &events), "without {:?}", whole[missing]);
     }
@@ -71,22 +174,20 @@ fn without_its_part_nothing_allows() {
 fn whatever_happens_in_between_starts_the_rest_anew() {
     let between = [
         Event::Press,
+        Event::Inside,
         Event::Changed,
-        Event::InView(false),
+        Event::InView(InView::Covered),
+        Event::InView(InView::OffScreen),
         Event::Read(false),
         Event::Slow(true),
         Event::Down(By::Key),
+        Event::Down(By::Touch),
         Event::Action,
-        Event::Pointer(false),
+        Event::OffAllow,
     ];
     for event in between {
         for at in [1100, 1220] {
-            let mut events = vec![
-                READ,
-                (900, Event::Pointer(true)),
-                (1200, Event::Down(By::Pointer)),
-                (1250, Event::Up(By::Pointer)),
-            ];
+            let mut events = click(850, 900, 1200);
             events.push((at, event));
             events.sort_by_key(|(at, _)| *at);
             assert!(!run(false, &events), "{event:?} at {at}");
@@ -95,32 +196,29 @@ fn whatever_happens_in_between_starts_the_rest_anew() {
 }
 
 #[test]
-fn a_parked_pointer_never_allows_and_does_once_it_left_and_came_back() {
-    let parked =
-        [READ, (20, Event::Pointer(true)), (5000, Event::Down(By::Pointer)), (5050, Event::Up(By::Pointer))];
-    assert!(!run(false, &parked));
-    let back = [
-        READ,
-        (20, Event::Pointer(true)),
-        (1000, Event::Pointer(false)),
-        (1100, Event::Pointer(true)),
-        (1400, Event::Down(By::Pointer)),
-        (1450, Event::Up(By::Pointer)),
-    ];
-    assert!(run(false, &back));
+fn a_cover_that_goes_just_before_the_click_starts_the_rest_anew() {
+    let covered = |gone: u32| {
+        let mut events = click(1500, 1550, 3000);
+        events.extend([(600, Event::InView(InView::Covered)), (gone, Event::InView(InView::Whole))]);
+        // The pointer moves on Allow until the click.
+        events.extend((0..20).map(|n| (1600 + n * 70, Event::OnAllow(100 + (n as i32 % 2) * 15, 100))));
+        events.sort_by_key(|(at, _)| *at);
+        run(false, &events)
+    };
+    assert!(!covered(2990));
+    assert!(!covered(2300));
+    assert!(covered(2100), "somebody who sees all of it and waits");
 }
 
 #[test]
-fn a_finger_that_jumps_there_allows_with_its_second_touch_after_the_rest() {
-    let mut touches = vec![
-        READ,
-        (900, Event::Pointer(true)),
-        (901, Event::Down(By::Pointer)),
-        (950, Event::Up(By::Pointer)),
-    ];
-    assert!(!run(false, &touches));
-    touches.extend([(1800, Event::Down(By::Pointer)), (1850, Event::Up(By::Pointer))]);
-    assert!(run(false, &touches));
+fn a_finger_allows_with_its_second_touch_after_a_rest_each() {
+    let touch = |at| [(at, Event::Down(By::Touch)), (at + 50, Event::Up(By::Touch))];
+    let touches = |first, second| [&[READ][..], &touch(first), &touch(second)].concat();
+    assert!(!run(false, &touches(900, 1650)), "too soon");
+    assert!(!run(false, &touches(700, 1600)), "the first was before the rest");
+    assert!(run(false, &touches(900, 1750)));
+    assert!(!run(true, &touches(900, 1750)), "not held");
+    assert_eq!(ignored(&touches(900, 1750)), [900]);
 }
 
 #[test]
@@ -143,34 +241,65 @@ fn the_stages_lead_from_opening_to_the_yes() {
     let start = Instant::now();
     let at = |ms: u32| start + MS * ms;
     let mut arming = Arming::new(true, start);
-    assert_eq!(arming.stage(at(5000)), Stage::Unread);
-    arming.on(Event::Read(true), at(10));
-    assert_eq!(arming.stage(at(20)), Stage::Resting(at(10), at(810)));
-    assert_eq!(arming.stage(at(810)), Stage::Waiting);
-    arming.on(Event::InView(false), at(820));
-    assert_eq!(arming.stage(at(900)), Stage::Covered);
-    arming.on(Event::InView(true), at(1000));
-    arming.on(Event::Pointer(true), at(1100));
-    assert_eq!(arming.stage(at(1800)), Stage::Parked);
-    arming.on(Event::Pointer(false), at(1800));
-    arming.on(Event::Pointer(true), at(1900));
-    assert_eq!(arming.stage(at(1900)), Stage::Resting(at(1900), at(2150)));
-    assert_eq!(arming.stage(at(2150)), Stage::Armed(By::Pointer));
-    arming.on(Event::Down(By::Pointer), at(2200));
-    assert_eq!(arming.stage(at(2300)), Stage::Holding(at(2200), at(2900)));
-    assert_eq!(arming.stage(at(2900)), Stage::LetGo);
-    assert!(arming.on(Event::Up(By::Pointer), at(2900)));
+    let mut tell = |ms: u32, event: Event, shown: u32| {
+        let effect = arming.on(event, at(ms));
+        (effect, arming.stage(at(shown)))
+    };
+    let nothing = |stage| (Effect::Nothing, stage);
+    assert_eq!(tell(0, Event::Keyed(false), 5000), nothing(Stage::Unread));
+    assert_eq!(tell(10, Event::Read(true), 20), nothing(Stage::Resting(at(10), at(810))));
+    assert_eq!(tell(20, Event::Read(true), 810), nothing(Stage::Waiting));
+    assert_eq!(tell(820, Event::InView(InView::Covered), 900), nothing(Stage::Covered));
+    assert_eq!(tell(950, Event::InView(InView::OffScreen), 960), nothing(Stage::OffScreen));
+    let _ = tell(1000, Event::InView(InView::Whole), 1000);
+    assert_eq!(tell(1100, Event::OnAllow(0, 0), 1800), nothing(Stage::Still));
+    let _ = tell(1700, Event::OffAllow, 1800);
+    assert_eq!(tell(1800, Event::OnAllow(0, 0), 1800), nothing(Stage::Still));
+    assert_eq!(tell(1900, Event::OnAllow(9, 9), 1900), nothing(Stage::Resting(at(1800), at(2050))));
+    assert_eq!(tell(1950, Event::OnAllow(9, 9), 2050), nothing(Stage::Armed(By::Pointer)));
+    assert_eq!(tell(2200, Event::Down(By::Pointer), 2300), nothing(Stage::Holding(at(2200), at(2900))));
+    assert_eq!(tell(2250, Event::Focused(true), 2900), nothing(Stage::LetGo));
+    assert_eq!(tell(2300, Event::Up(By::Pointer), 3100).0, Effect::Ignored, "let go too early");
+    // It stays chosen: the next press needs its rest alone.
+    assert_eq!(tell(2310, Event::Keyed(false), 3000), nothing(Stage::Armed(By::Pointer)));
+    let _ = tell(3000, Event::Down(By::Pointer), 3000);
+    assert_eq!(tell(3700, Event::Up(By::Pointer), 3700).0, Effect::Allowed);
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    use Event::{Action, Changed, Down, Focused, InView, Keyed, Pointer, Press, Read, Slow, Up};
+    use super::InView as View;
+    use Event::{
+        Action, Changed, Down, Focused, InView, Inside, Keyed, OffAllow, OnAllow, Press, Read, Slow, Up,
+    };
+    use View::{Covered, OffScreen, Whole};
     // Those that a yes is made of come oftener, so that there are some.
     prop_oneof![
-        2 => prop::sample::select(vec![Changed, Press, Action, Slow(true), Slow(false)]),
-        2 => prop::sample::select(vec![InView(true), InView(true), InView(false), Focused(true), Focused(true), Focused(false)]),
-        3 => prop::sample::select(vec![Read(true), Read(true), Read(true), Read(false), Pointer(true), Pointer(true), Pointer(false), Keyed(true), Keyed(true), Keyed(false)]),
-        6 => prop::sample::select(vec![Down(By::Pointer), Up(By::Pointer), Down(By::Key), Up(By::Key)]),
+        2 => prop::sample::select(vec![Changed, Press, Inside, Inside, Action, Slow(true), Slow(false)]),
+        2 => prop::sample::select(vec![InView(Whole), InView(Whole), InView(Covered), InView(OffScreen), Focused(true), Focused(true), Focused(false)]),
+        3 => prop::sample::select(vec![Read(true), Read(true), Read(true), Read(false), Keyed(true), Keyed(true), Keyed(false)]),
+        4 => prop::sample::select(vec![OnAllow(0, 0), OnAllow(9, 0), OnAllow(20, 0), OnAllow(20, 0), OffAllow]),
+        6 => prop::sample::select(vec![Down(By::Pointer), Up(By::Pointer), Down(By::Key), Up(By::Key), Down(By::Touch), Up(By::Touch)]),
     ]
+}
+
+/// Events with the time between them.
+fn history() -> impl Strategy<Value = Events> {
+    let steps = prop::collection::vec((prop::sample::select(vec![0_u32, 40, 300, 720, 810]), event()), 1..40);
+    steps.prop_map(|steps| {
+        let mut now = 0;
+        let timed = steps.into_iter().map(|(wait, event)| {
+            now += wait;
+            (now, event)
+        });
+        timed.collect()
+    })
+}
+
+/// Nothing is held any more, and all of the dialog was read and can be seen.
+fn calm(at: u32) -> Events {
+    let ends = [By::Pointer, By::Touch, By::Key].map(Event::Up);
+    let rest = [Event::Read(true), Event::InView(InView::Whole), Event::Slow(false)];
+    ends.into_iter().chain(rest).map(|event| (at, event)).collect()
 }
 
 proptest! {
@@ -178,127 +307,77 @@ proptest! {
 
     /// Of whatever sequence: a yes has every one of its parts in the history before it.
     #[test]
-    fn no_sequence_without_every_part_of_a_yes_is_one(
-        slow: bool,
-        steps in prop::collection::vec((prop::sample::select(vec![0_u32, 40, 300, 720, 810]), event()), 1..40),
-    ) {
+    fn no_sequence_without_every_part_of_a_yes_is_one(slow: bool, events in history()) {
         let start = Instant::now();
         let mut arming = Arming::new(slow, start);
-        let mut now = 0;
-        let mut before: Vec<(u32, Event)> = Vec::new();
-        for (wait, event) in steps {
-            now += wait;
-            if arming.on(event, start + MS * now) {
-                let problem = missing(slow, &before, now, event);
+        for (number, (now, event)) in events.iter().enumerate() {
+            if arming.on(*event, start + MS * *now) == Effect::Allowed {
+                let before = &events[..number];
+                let problem = missing(slow, before, *now, *event);
                 prop_assert!(problem.is_none(), "{} in {before:?}, then {event:?} at {now}", problem.unwrap_or(""));
             }
-            before.push((now, event));
         }
+    }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// After whatever happened, somebody who means it rests, moves on Allow and clicks, without leaving it: that is a yes.
+    #[test]
+    fn no_sequence_takes_the_pointers_yes_away(slow: bool, mut events in history(), came in 0_i32..30) {
+        let last = events.last().map_or(0, |(at, _)| *at);
+        events.extend(calm(last));
+        events.push((last, Event::OnAllow(came, 0)));
+        prop_assume!(!run(slow, &events));
+        events.extend([
+            (last + 810, Event::OnAllow(came + 60, 0)),
+            (last + 1100, Event::Down(By::Pointer)),
+            (last + 1160, Event::Up(By::Pointer)),
+        ]);
+        prop_assert!(run(slow, &events), "{events:?}");
+    }
+
+    /// The same for somebody who chooses something first: one click, a second later.
+    #[test]
+    fn no_sequence_takes_the_yes_after_a_choice_away(slow: bool, mut events in history()) {
+        let last = events.last().map_or(0, |(at, _)| *at);
+        events.extend(calm(last));
+        events.push((last, Event::OffAllow));
+        prop_assume!(!run(slow, &events));
+        events.extend([
+            (last + 900, Event::Inside),
+            (last + 960, Event::Changed),
+            (last + 1500, Event::OnAllow(0, 0)),
+            (last + 1550, Event::OnAllow(60, 0)),
+            (last + 1900, Event::Down(By::Pointer)),
+            (last + 1960, Event::Up(By::Pointer)),
+        ]);
+        prop_assert!(run(slow, &events), "{events:?}");
     }
 }
 
 #[test]
-fn the_random_sequences_have_yeses_among_them() {
+fn the_random_sequences_have_yeses_of_every_kind_among_them() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();
-    let steps = prop::collection::vec((prop::sample::select(vec![0_u32, 40, 300, 720, 810]), event()), 1..40);
-    let yeses = (0..4000).filter(|_| {
-        let mut now = 0;
-        let steps = steps.new_tree(&mut runner).expect("a sequence").current();
-        let events: Vec<_> = steps
-            .into_iter()
-            .map(|(wait, event)| {
-                now += wait;
-                (now, event)
-            })
-            .collect();
-        run(false, &events)
-    });
-    assert!(yeses.count() > 20);
-}
-
-/// The part of a yes that this history lacks.
-fn missing(slow: bool, before: &[(u32, Event)], now: u32, last: Event) -> Option<&'static str> {
-    let latest =
-        |on: Event, off: Event| before.iter().rev().find(|(_, event)| *event == on || *event == off).copied();
-    let (rest, hover, hold) = (REST.as_millis() as u32, HOVER.as_millis() as u32, HOLD.as_millis() as u32);
-    let disturbs =
-        |event: &Event| matches!(event, Event::Press | Event::Changed | Event::Down(_) | Event::Action);
-    let (by, pressed) = match last {
-        Event::Action => (By::Key, Some(before.len())),
-        Event::Up(by) => {
-            // Of a key that repeats itself, the first since it was let go.
-            let from = before.iter().rposition(|(_, event)| match by {
-                By::Key => matches!(event, Event::Up(By::Key) | Event::Focused(false)),
-                By::Pointer => *event == Event::Up(By::Pointer),
-            });
-            let from = from.map_or(0, |at| at + 1);
-            let pressed = match by {
-                By::Key => before[from..].iter().position(|(_, event)| *event == Event::Down(by)),
-                By::Pointer => before[from..].iter().rposition(|(_, event)| *event == Event::Down(by)),
-            };
-            let pressed = pressed.map(|at| from + at);
-            let own = |event: &Event| by == By::Key && *event == Event::Down(by);
-            let after = pressed.map_or(0, |at| at + 1);
-            if before[after..].iter().any(|(_, event)| disturbs(event) && !own(event)) {
-                return Some("no press to the end");
-            }
-            (by, pressed)
-        }
-        Event::Changed
-        | Event::Focused(_)
-        | Event::InView(_)
-        | Event::Read(_)
-        | Event::Slow(_)
-        | Event::Pointer(_)
-        | Event::Keyed(_)
-        | Event::Press
-        | Event::Down(_) => return Some("neither a release nor a screen reader's press"),
-    };
-    let Some(pressed) = pressed else { return Some("no press before the release") };
-    let began = before.get(pressed).map_or(now, |(at, _)| *at);
-    let earlier = &before[..pressed];
-    if earlier.iter().any(|(at, event)| disturbs(event) && began - at < rest) || began < rest {
-        return Some("no rest before the press");
-    }
-    if latest(Event::Read(true), Event::Read(false)).is_none_or(|(_, event)| event != Event::Read(true)) {
-        return Some("not read");
-    }
-    if latest(Event::InView(true), Event::InView(false))
-        .is_some_and(|(_, event)| event == Event::InView(false))
-    {
-        return Some("covered");
-    }
-    let slow =
-        latest(Event::Slow(true), Event::Slow(false)).map_or(slow, |(_, event)| event == Event::Slow(true));
-    if slow && last != Event::Action && now - began < hold {
-        return Some("not held");
-    }
-    match by {
-        By::Pointer => {
-            // It may be told again that the pointer is there: it came with the first time since it was away.
-            let left = before.iter().rposition(|(_, event)| *event == Event::Pointer(false));
-            let since_left = &before[left.map_or(0, |at| at + 1)..];
-            match since_left.iter().find(|(_, event)| *event == Event::Pointer(true)) {
-                None => Some("not on Allow"),
-                Some((came, _)) if *came + hover > began => Some("not long enough on Allow"),
-                Some((came, _))
-                    if before.iter().any(|(at, event)| disturbs(event) && at < came && at + rest > *came) =>
-                {
-                    Some("there before the rest")
-                }
-                Some(_) => None,
-            }
-        }
-        By::Key => {
-            let chosen = latest(Event::Keyed(true), Event::Keyed(false));
-            let focused = latest(Event::Focused(true), Event::Focused(false));
-            match (chosen, focused) {
-                (Some((_, Event::Keyed(true))), Some((_, Event::Focused(true)))) => None,
-                (Some((_, Event::Keyed(true))), _) => Some("without the keyboard"),
-                _ => Some("not on Allow"),
-            }
+    let mut yeses = [0; 3];
+    for _ in 0..8000 {
+        let events = history().new_tree(&mut runner).expect("a sequence").current();
+        let start = Instant::now();
+        let mut arming = Arming::new(false, start);
+        let yes = events
+            .iter()
+            .find(|(at, event)| arming.on(*event, start + MS * *at) == Effect::Allowed)
+            .map(|(_, event)| *event);
+        match yes {
+            Some(Event::Up(By::Pointer)) => yeses[0] += 1,
+            Some(Event::Up(By::Touch)) => yeses[1] += 1,
+            Some(_) => yeses[2] += 1,
+            None => {}
         }
     }
+    assert!(yeses.iter().all(|number| *number > 5), "pointer, finger, key: {yeses:?}");
 }

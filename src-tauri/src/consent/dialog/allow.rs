@@ -20,7 +20,12 @@ pub(super) struct Allow {
     label: gtk::Label,
     ring: gtk::DrawingArea,
     filled: Rc<Cell<f64>>,
+    flashes: Rc<Cell<u32>>,
 }
+
+/// Length of the flash after a press that did not count.
+const FLASH: Duration = Duration::from_millis(350);
+const FLASHING: &str = "ic-flash";
 
 impl Allow {
     pub(super) fn build() -> Self {
@@ -44,7 +49,7 @@ impl Allow {
             let _ = draw(ring, context, drawn.get());
             gtk::glib::Propagation::Proceed
         });
-        Self { button, hint, label, ring, filled }
+        Self { button, hint, label, ring, filled, flashes: Rc::default() }
     }
 
     pub(super) fn set_words(&self, words: &str) {
@@ -73,6 +78,24 @@ impl Allow {
             style.remove_class("ic-armed");
         }
         again
+    }
+
+    /// Answers a press that did not count: the hint and the ring light up, and the hint is said again.
+    pub(super) fn flash(&self) {
+        rows::announce(&self.button, &self.hint.text());
+        for lit in [self.button.style_context(), self.hint.style_context()] {
+            lit.add_class(FLASHING);
+        }
+        let number = self.flashes.get().wrapping_add(1);
+        self.flashes.set(number);
+        let this = self.clone();
+        gtk::glib::timeout_add_local_once(FLASH, move || {
+            if this.flashes.get() == number {
+                for lit in [this.button.style_context(), this.hint.style_context()] {
+                    lit.remove_class(FLASHING);
+                }
+            }
+        });
     }
 
     /// Returns `true` if that point of the window is on the button.

@@ -12,6 +12,9 @@ use std::rc::Rc;
 
 use gdk::keys::constants as keys;
 
+/// Pixels between two points of the pointer that are told.
+const STEP: u32 = 3;
+
 impl Inner {
     /// Tells of everything that is done with this window.
     pub(super) fn connect_input(self: &Rc<Self>) {
@@ -34,10 +37,11 @@ impl Inner {
         gesture.set_button(0);
         gesture.set_exclusive(false);
         let weak = Rc::downgrade(self);
-        gesture.connect_pressed(move |_, _, x, y| {
+        gesture.connect_pressed(move |gesture, _, x, y| {
             if let Some(inner) = weak.upgrade() {
                 if !inner.layout.allow.has(&inner.layout.window, x, y) {
-                    inner.on(Event::Press);
+                    let is_first = gesture.current_button() == gdk::BUTTON_PRIMARY;
+                    inner.on(if is_first { Event::Inside } else { Event::Press });
                 }
                 inner.work();
             }
@@ -76,9 +80,9 @@ impl Inner {
         let weak = Rc::downgrade(self);
         button.connect_leave_notify_event(move |_, event| {
             if let Some(inner) = weak.upgrade().filter(|_| event.mode() == CrossingMode::Normal) {
-                inner.pointer_on.set(false);
+                inner.pointer_on.set(None);
                 inner.look_for_the_pointer();
-                inner.on(Event::Pointer(false));
+                inner.on(Event::OffAllow);
             }
             Propagation::Proceed
         });
@@ -94,7 +98,7 @@ impl Inner {
         let weak = Rc::downgrade(self);
         button.connect_button_release_event(move |_, event| {
             if let Some(inner) = weak.upgrade().filter(|_| event.button() == 1) {
-                inner.end_press(event.position());
+                inner.end_press(By::Pointer, event.position());
             }
             Propagation::Stop
         });
@@ -103,10 +107,9 @@ impl Inner {
             if let Some(inner) = weak.upgrade() {
                 let kind = event.event_type();
                 if kind == gdk::EventType::TouchBegin {
-                    inner.on(Event::Pointer(true));
-                    inner.on(Event::Down(By::Pointer));
+                    inner.on(Event::Down(By::Touch));
                 } else if kind == gdk::EventType::TouchEnd {
-                    inner.end_press(event.coords().unwrap_or((-1.0, -1.0)));
+                    inner.end_press(By::Touch, event.coords().unwrap_or((-1.0, -1.0)));
                 } else if kind == gdk::EventType::TouchCancel {
                     inner.on(Event::Press);
                 }
@@ -178,7 +181,8 @@ impl Inner {
         use gdk::EventType::{ButtonPress, EnterNotify, KeyPress, Map, MotionNotify, Scroll, Unmap};
         let kind = event.event_type();
         if let Some(event) = event.downcast_ref::<gdk::EventVisibility>() {
-            self.on(Event::InView(event.state() == gdk::VisibilityState::Unobscured));
+            self.unobscured.set(event.state() == gdk::VisibilityState::Unobscured);
+            self.on(Event::InView(self.look()));
         }
         let hides = gdk::WindowState::ICONIFIED | gdk::WindowState::WITHDRAWN;
         let hidden = event
@@ -193,18 +197,19 @@ impl Inner {
         }
     }
 
-    fn pointer_came(self: &Rc<Self>, place: (f64, f64)) {
-        if !self.pointer_on.replace(true) {
-            if self.pointer_stood_at(place) {
-                // The dialog came to the pointer, and not the pointer to the dialog.
-                self.on(Event::Changed);
-            }
-            self.on(Event::Pointer(true));
+    /// The pointer is on Allow. Not every pixel is told: each is a look at all that the dialog shows.
+    fn pointer_came(self: &Rc<Self>, (x, y): (f64, f64)) {
+        #[expect(clippy::cast_possible_truncation, reason = "a point of a screen")]
+        let at = (x as i32, y as i32);
+        let was = self.pointer_on.get();
+        if was.is_none_or(|was| was.0.abs_diff(at.0).max(was.1.abs_diff(at.1)) >= STEP) {
+            self.pointer_on.set(Some(at));
+            self.on(Event::OnAllow(at.0, at.1));
         }
     }
 
-    fn end_press(self: &Rc<Self>, place: (f64, f64)) {
-        self.on(if self.on_allow(place) { Event::Up(By::Pointer) } else { Event::Press });
+    fn end_press(self: &Rc<Self>, by: By, place: (f64, f64)) {
+        self.on(if self.on_allow(place) { Event::Up(by) } else { Event::Press });
     }
 
     fn on_allow(&self, (x, y): (f64, f64)) -> bool {

@@ -9,6 +9,7 @@ use super::denials::Denials;
 use super::rows::Block;
 use super::ticks::Ticks;
 use super::{palette, rows};
+use crate::consent::hint;
 use crate::consent::reading::Extent;
 use crate::consent::view::{ConsentView, TextBlock};
 use gtk::prelude::*;
@@ -60,13 +61,16 @@ pub(super) struct Layout {
     more: gtk::Label,
     /// Shows what the agent has waiting together, or each by itself again.
     pub(super) together: gtk::Button,
+    /// The column of what waits, which has `together` in it only while there is something to see together.
+    waiting: gtk::Box,
     pub(super) one_by_one: gtk::Button,
     pub(super) deny: gtk::Button,
     pub(super) allow: Allow,
     /// The row of buttons.
     buttons: gtk::Box,
-    /// All that stands above and below the part that scrolls.
-    rest: Vec<gtk::Widget>,
+    /// The choices, and more ways to deny: they scroll where the screen is too small for them.
+    lower: gtk::ScrolledWindow,
+    choosing: gtk::Box,
 }
 
 impl Layout {
@@ -90,21 +94,24 @@ impl Layout {
             0,
         );
 
+        let choosing = gtk::Box::new(Orientation::Vertical, 0);
+        if view.calls.is_empty() {
+            choosing.pack_start(choices.widget(), false, false, 0);
+        }
+        choosing.pack_start(&note_row, false, false, 0);
+        let denials = Denials::build(&view.denial);
+        choosing.pack_start(denials.widget(), false, false, 0);
+        let lower = scroller(&choosing);
+        choosing.set_focus_vadjustment(&lower.vadjustment());
+        let outcome_room = outcome_room(&outcome);
         let decision = gtk::Box::new(Orientation::Vertical, 0);
         decision.style_context().add_class("ic-decision");
-        if view.calls.is_empty() {
-            decision.pack_start(choices.widget(), false, false, 0);
-        }
-        let outcome_room = outcome_room(&outcome);
+        decision.pack_start(&lower, false, false, 0);
         decision.pack_start(&outcome_room, false, false, 0);
-        decision.pack_start(&note_row, false, false, 0);
-        let denials = Denials::build(&view.denial);
-        decision.pack_start(denials.widget(), false, false, 0);
 
         let note_toggle = gtk::ToggleButton::with_mnemonic("More ways to de_ny");
         let together = gtk::Button::new();
         together.set_use_underline(true);
-        together.set_no_show_all(true);
         let one_by_one = gtk::Button::with_mnemonic("_One by one");
         let (beside, deny): (gtk::Widget, String) = match view.calls.len() {
             0 => (note_toggle.clone().upcast(), "_Deny".to_owned()),
@@ -114,9 +121,14 @@ impl Layout {
         deny.style_context().add_class("ic-deny");
         let allow = Allow::build();
         let (clock, more) = (gtk::Label::new(None), gtk::Label::new(None));
-        let buttons = buttons(&waiting(&clock, &more, &together), &beside, &deny, &allow.button);
+        let waiting = waiting(&clock, &more, &together);
+        let buttons = buttons(&waiting, &beside, &deny, &allow.button);
         allow.hint.set_line_wrap(true);
         allow.hint.set_max_width_chars(rows::fitting(rows::WIDE));
+        // A hint of more lines would move Allow, which would have to rest again.
+        allow.hint.set_text(hint::LONGEST);
+        allow.hint.set_size_request(-1, allow.hint.preferred_height().1);
+        allow.hint.set_text("");
         let foot = gtk::Box::new(Orientation::Vertical, 6);
         foot.style_context().add_class("ic-foot");
         foot.pack_start(&allow.hint, false, false, 0);
@@ -125,11 +137,9 @@ impl Layout {
         let area = window.content_area();
         area.set_spacing(0);
         let upper = scroller(&body);
-        let mut rest: Vec<gtk::Widget> = vec![decision.clone().upcast(), foot.clone().upcast()];
         if let Some(band) = view.band {
             let band = rows::band(band);
             area.pack_start(&band, false, false, 0);
-            rest.push(band.upcast());
         }
         area.pack_start(&upper, true, true, 0);
         area.pack_start(&decision, false, false, 0);
@@ -152,11 +162,13 @@ impl Layout {
             clock,
             more,
             together,
+            waiting,
             one_by_one,
             deny,
             allow,
             buttons,
-            rest,
+            lower,
+            choosing,
         }
     }
 }
@@ -165,7 +177,15 @@ impl Layout {
     /// Says how many questions wait behind what is shown, and how many could be shown together.
     pub(super) fn set_more(&self, more: usize, together: usize) {
         self.more.set_visible(together == 0);
-        self.together.set_visible(together > 0);
+        // A widget that is merely hidden is still read out.
+        match (together > 0, self.together.parent()) {
+            (true, None) => {
+                self.waiting.pack_start(&self.together, false, false, 0);
+                self.together.show();
+            }
+            (false, Some(_)) => self.waiting.remove(&self.together),
+            (true, Some(_)) | (false, None) => {}
+        }
         self.more.set_text(&if more == 0 { String::new() } else { format!("{more} more waiting") });
         let all = more + 1;
         let words = if together == all {
@@ -201,12 +221,19 @@ impl Layout {
         std::iter::once(self.upper.vadjustment()).chain(blocks).chain(ends).collect()
     }
 
-    /// Leaves the part that scrolls the height that the others do not need. They are on the screen whatever happens.
+    /// Gives the two parts that scroll the height that the others leave them, so that the window with its frame fits into the work
+    /// area: what Allow will do and the buttons are on the screen whatever happens.
     pub(super) fn fit(&self) {
-        let taken: i32 = self.rest.iter().map(|part| part.preferred_height().1).sum();
-        let height = rows::screen_size().1;
-        let most = (height * SCREEN_SHARE / 100).min(height - FRAME - taken);
-        self.upper.set_max_content_height(most.max(LEAST_HEIGHT));
+        let screen = rows::screen_size().1;
+        let choosing = self.choosing.preferred_height().1.max(1);
+        let upper = (screen * SCREEN_SHARE / 100).max(LEAST_HEIGHT);
+        self.lower.set_max_content_height(choosing);
+        self.upper.set_max_content_height(upper);
+        let too_high = || (self.window.preferred_height().1 - (screen - FRAME)).max(0);
+        let drawn = self.upper.preferred_height().1.min(upper);
+        self.upper.set_max_content_height((drawn - too_high()).clamp(LEAST_HEIGHT, upper));
+        let left = (choosing - too_high()).max(LEAST_HEIGHT.min(choosing));
+        self.lower.set_max_content_height(left);
     }
 
     /// From now on whoever goes through the controls by keyboard sees the one that has the focus. Not before it is shown:
@@ -363,7 +390,6 @@ fn waiting(clock: &gtk::Label, more: &gtk::Label, together: &gtk::Button) -> gtk
     waiting.set_valign(Align::Center);
     waiting.pack_start(clock, false, false, 0);
     waiting.pack_start(more, false, false, 0);
-    waiting.pack_start(together, false, false, 0);
     waiting
 }
 

@@ -43,8 +43,14 @@ impl Scene {
     /// All that a press of Allow needs beforehand, so that it counts 1.3 s after the page opened.
     fn aimed(mut self) -> Self {
         assert_eq!(self.at(10, ALL_IN_VIEW), None);
-        assert_eq!(self.at(1_000, Did::Pointer { on: true }), None);
+        self.point(1_000);
         self
+    }
+
+    /// The pointer comes to Allow and moves on it.
+    fn point(&mut self, ms: u64) {
+        assert_eq!(self.at(ms, Did::OnAllow { x: 500, y: 500 }), None);
+        assert_eq!(self.at(ms, Did::OnAllow { x: 520, y: 500 }), None);
     }
 }
 
@@ -60,32 +66,36 @@ fn no(note: Option<&str>, reach: DenialReach) -> Option<DialogResult> {
 fn a_press_that_was_meant_and_is_held_is_a_yes() {
     let mut scene = Scene::new().aimed();
     assert_eq!(scene.hint(1_300), "Press and hold here to allow");
-    assert_eq!(scene.at(1_300, Did::Down { key: false }), None);
+    assert_eq!(scene.at(1_300, Did::Down { by: By::Pointer }), None);
     assert_eq!(scene.hint(1_500), "Keep holding");
-    assert_eq!(scene.at(2_010, Did::Up { key: false }), yes(Lifetime::Once));
+    assert_eq!(scene.at(2_010, Did::Up { by: By::Pointer }), yes(Lifetime::Once));
     assert_eq!(scene.at(2_020, Did::Deny { note: String::new(), reach: Reach::Call }), None, "it is over");
 
     let mut keyed = Scene::new();
     keyed.at(10, ALL_IN_VIEW);
     keyed.at(20, Did::Keyed { on: true });
-    keyed.at(900, Did::Down { key: true });
-    assert_eq!(keyed.at(1_700, Did::Up { key: true }), yes(Lifetime::Once));
+    keyed.at(900, Did::Down { by: By::Key });
+    assert_eq!(keyed.at(1_700, Did::Up { by: By::Key }), yes(Lifetime::Once));
 }
 
 #[test]
 fn a_press_that_lacks_any_of_it_is_none() {
     let press = |mut scene: Scene, from: u64, until: u64| {
-        scene.at(from, Did::Down { key: false });
-        scene.at(until, Did::Up { key: false })
+        scene.at(from, Did::Down { by: By::Pointer });
+        scene.at(until, Did::Up { by: By::Pointer })
     };
     assert_eq!(press(Scene::new().aimed(), 1_300, 2_010), yes(Lifetime::Once), "the twin");
     assert_eq!(press(Scene::new().aimed(), 1_300, 1_900), None, "let go too soon");
     assert_eq!(press(Scene::new().aimed(), 1_100, 2_010), None, "pressed at once");
+    let mut early = Scene::new().aimed();
+    assert_eq!(early.page.changing(early.opened).ignored, 0);
+    early.at(1_100, Did::Down { by: By::Pointer });
+    assert_eq!(early.page.changing(early.opened).ignored, 1, "the page says that it did not count");
     let mut unread = Scene::new();
-    unread.at(1_000, Did::Pointer { on: true });
+    unread.point(1_000);
     assert_eq!(press(unread, 1_300, 2_010), None, "not read");
     let mut parked = Scene::new();
-    parked.at(5, Did::Pointer { on: true });
+    parked.point(5);
     parked.at(10, ALL_IN_VIEW);
     assert_eq!(press(parked, 1_300, 2_010), None, "the pointer was there before");
     let mut moved = Scene::new().aimed();
@@ -99,9 +109,9 @@ fn a_press_that_lacks_any_of_it_is_none() {
 #[test]
 fn a_yes_needs_that_all_was_in_view_by_measure_and_by_the_size_of_the_window() {
     let press = |mut scene: Scene| {
-        scene.at(1_000, Did::Pointer { on: true });
-        scene.at(1_300, Did::Down { key: false });
-        scene.at(2_010, Did::Up { key: false })
+        scene.point(1_000);
+        scene.at(1_300, Did::Down { by: By::Pointer });
+        scene.at(2_010, Did::Up { by: By::Pointer })
     };
     let measured = |above: f64, room: f64, height: f64, tall: f64| {
         let mut scene = Scene::new();
@@ -130,14 +140,17 @@ fn a_yes_needs_that_all_was_in_view_by_measure_and_by_the_size_of_the_window() {
 fn what_is_told_out_of_its_order_is_a_press_of_something_else() {
     for (number, why) in [(1, "told twice"), (7, "something is missing")] {
         let mut scene = Scene::new().aimed();
-        assert_eq!(scene.numbered(1_300, number, Did::Down { key: false }), None);
-        assert_eq!(scene.numbered(2_010, number + 1, Did::Up { key: false }), None, "{why}");
+        assert_eq!(scene.numbered(1_300, number, Did::Down { by: By::Pointer }), None);
+        assert_eq!(scene.numbered(2_010, number + 1, Did::Up { by: By::Pointer }), None, "{why}");
         // It rests, and the same hand can still mean it.
         let mut again = Scene { next: number + 2, ..scene };
-        again.at(2_100, Did::Pointer { on: false });
-        again.at(3_000, Did::Pointer { on: true });
-        again.at(3_300, Did::Down { key: false });
-        assert_eq!(again.at(4_100, Did::Up { key: false }), yes(Lifetime::Once), "{why}");
+        assert_eq!(
+            again.hint(3_000),
+            "To allow: move the pointer a little on Allow, or press Tab until you are on it"
+        );
+        again.point(3_000);
+        again.at(3_300, Did::Down { by: By::Pointer });
+        assert_eq!(again.at(4_100, Did::Up { by: By::Pointer }), yes(Lifetime::Once), "{why}");
     }
     let mut scene = Scene::new();
     let deny = Did::Deny { note: " not now ".into(), reach: Reach::Session };
@@ -157,8 +170,8 @@ fn the_time_that_was_chosen_is_the_one_that_is_allowed_and_what_is_not_there_is_
         ("Allow for this session", "Claude Code may create this one file until this session ends.")
     );
     let mut scene = scene.aimed();
-    scene.at(1_300, Did::Down { key: false });
-    assert_eq!(scene.at(2_010, Did::Up { key: false }), yes(Lifetime::Session));
+    scene.at(1_300, Did::Down { by: By::Pointer });
+    assert_eq!(scene.at(2_010, Did::Up { by: By::Pointer }), yes(Lifetime::Session));
 }
 
 #[test]
@@ -169,9 +182,9 @@ fn closing_and_silence_are_no_yes() {
     let mut late = Scene::new().aimed();
     assert_eq!(late.page.late(late.opened + Duration::from_millis(45_000)), None);
     // Whoever does something has the whole time again.
-    late.at(45_005, Did::Down { key: false });
+    late.at(45_005, Did::Down { by: By::Pointer });
     assert_eq!(late.page.late(late.opened + Duration::from_millis(90_000)), None);
-    assert_eq!(late.at(92_000, Did::Up { key: false }), Some(DialogResult::TimedOut));
+    assert_eq!(late.at(92_000, Did::Up { by: By::Pointer }), Some(DialogResult::TimedOut));
     assert_eq!(late.page.late(late.opened + Duration::from_secs(99)), None, "it ends once");
 }
 
@@ -183,7 +196,7 @@ fn the_page_is_the_view_and_what_it_tells_is_read_or_refused() {
     assert_eq!((&drawn["lines"], &drawn["rest"]), (&serde_json::json!([]), &serde_json::Value::Null));
     assert_eq!(drawn["times"], serde_json::json!([["once", "this session"]]));
     let read = |text: &str| serde_json::from_str::<Did>(text).ok();
-    assert_eq!(read(r#"{"did":"down","key":true}"#), Some(Did::Down { key: true }));
+    assert_eq!(read(r#"{"did":"down","by":"key"}"#), Some(Did::Down { by: By::Key }));
     assert_eq!(
         read(r#"{"did":"choose","offer":0,"lifetime":1}"#),
         Some(Did::Choose { offer: 0, lifetime: 1 })

@@ -30,7 +30,6 @@ fn world() -> (tempfile::TempDir, JudgingContext) {
         tools: Vec::new(),
         approved: Vec::new(),
         reach: ServerReach::Unknown,
-        confined: false,
     };
     (dir, setting)
 }

@@ -1,7 +1,6 @@
 //! Beginning a session: its directory, its server and what belongs to both.
 
 use super::in_flight::Requests;
-use super::issued::Issued;
 use super::moving::{ClientState, MovedSession};
 use super::one_time::OneTimeGrants;
 use super::queue::CallQueue;
@@ -184,7 +183,6 @@ impl Session {
             greeted: AtomicBool::new(state.greeted),
             has_batches: AtomicBool::new(state.has_batches),
             tasks: Tasks::default(),
-            issued: Issued::default(),
             memory: of_client,
             queue: CallQueue::default(),
             may_start,

@@ -84,8 +84,7 @@ impl CallRefusal {
         json!({ "content": [ContentBlock::text(self.text())], "isError": true })
     }
 
-    /// The words that say it.
-    pub(super) fn text(&self) -> String {
+    fn text(&self) -> String {
         match self {
             Self::Denied(_)
             | Self::NoNetwork { .. }

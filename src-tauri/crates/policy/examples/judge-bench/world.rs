@@ -111,7 +111,6 @@ impl World {
             tools: &[],
             approved: &[],
             reach: ironcurtain_policy::ServerReach::Unknown,
-            confined: false,
         }
     }
 

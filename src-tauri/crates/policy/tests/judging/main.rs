@@ -16,7 +16,6 @@ mod loading;
 mod peer;
 mod properties;
 mod reaching;
-mod requests;
 mod rules;
 mod scene;
 mod shipped;

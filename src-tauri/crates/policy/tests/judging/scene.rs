@@ -21,7 +21,6 @@ pub(crate) struct Scene {
     pub(crate) tools: Vec<ToolGrant>,
     pub(crate) approved: Vec<PendingApproval>,
     pub(crate) reach: ServerReach,
-    pub(crate) confined: bool,
 }
 
 /// The severity of a verdict: the stricter, the higher.
@@ -80,7 +79,6 @@ impl Scene {
             tools: Vec::new(),
             approved: Vec::new(),
             reach: ServerReach::Unknown,
-            confined: false,
         }
     }
 
@@ -128,7 +126,6 @@ impl Scene {
             tools: &self.tools,
             approved: &self.approved,
             reach: self.reach,
-            confined: self.confined,
         }
     }
 

@@ -67,9 +67,7 @@ impl SpecialLink {
                 SpecialNews::Refused { root, reason } if root == folder => {
                     return Err(NotWatched::Refused(reason));
                 }
-                news @ (SpecialNews::Watched { .. }
-                | SpecialNews::Refused { .. }
-                | SpecialNews::Appeared { .. }) => self.note(news).map_err(NotWatched::Broken)?,
+                other => self.note(other).map_err(NotWatched::Broken)?,
             }
         }
     }
@@ -87,8 +85,7 @@ impl SpecialLink {
             SpecialNews::Refused { root, reason } if !self.aside.contains(&root) => {
                 return Err(io::Error::other(reason));
             }
-            SpecialNews::Refused { root, .. } => self.forget(&root)?,
-            SpecialNews::Watched { .. } => {}
+            SpecialNews::Watched { .. } | SpecialNews::Refused { .. } => {}
         }
         Ok(())
     }

@@ -118,6 +118,8 @@ const LIST: &[(Purpose, Package)] = &[
     (DisplayTests, debian("libsecret-tools", Program("secret-tool"))),
     (DisplayTests, debian("webkit2gtk-driver", Program("WebKitWebDriver"))),
     (DisplayTests, debian("xfce4-panel", Program("xfce4-panel"))),
+    // A panel that only embeds icons.
+    (DisplayTests, debian("tint2", Program("tint2"))),
     (DisplayTests, debian("libglib2.0-bin", Program("gdbus"))),
     (DisplayTests, debian("fonts-dejavu-core", Apt)),
     (DisplayTests, debian("adwaita-icon-theme", Apt)),

@@ -62,9 +62,7 @@ impl Watcher {
                     sandbox.tell(Finding::Restored { path: shown(path), keys });
                 }
             }
-            Ok(RepairOutcome::Impossible) | Err(_) => {
-                self.move_away(dir, path, path, WHEN, &[name]);
-            }
+            Ok(RepairOutcome::Impossible) | Err(_) => _ = self.move_away(dir, path, WHEN, &[name]),
         }
     }
 
@@ -109,8 +107,7 @@ impl Watcher {
         if keys.is_empty() {
             keys.push("all of it".to_owned());
         }
-        let bytes = now.as_ref().map_or(0, Vec::len);
-        if let Some(now) = now.filter(|_| !self.is_spent(&[name])) {
+        if let Some(now) = now {
             QuarantineSlot::new(&self.state, path)?.keep(last(path), &now)?;
         }
         let mode =
@@ -123,7 +120,6 @@ impl Watcher {
         draft.place()?;
         // One that was opened a moment ago may have it with the keys that another had just set.
         self.settle(dir, path);
-        self.count_move(path, bytes as u64, &[name]);
         Ok(RepairOutcome::Keys(keys))
     }
 }

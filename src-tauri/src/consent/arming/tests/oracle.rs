@@ -1,0 +1,171 @@
+//! What a yes needs, read from the whole history at once instead of kept from event to event.
+
+use super::super::{By, Event, HOLD, HOVER, InView, REST, TRAVEL};
+
+/// Events with the milliseconds at which they came.
+type History<'a> = &'a [(u32, Event)];
+
+/// The part of a yes that this history lacks, if `last` at `now` is one.
+pub(super) fn missing(slow: bool, before: History<'_>, now: u32, last: Event) -> Option<&'static str> {
+    let (by, pressed) = match last {
+        Event::Action => return unarmed(before, By::Key, now),
+        Event::Up(by) => (by, press_of(before, by)),
+        Event::Changed
+        | Event::Focused(_)
+        | Event::InView(_)
+        | Event::Read(_)
+        | Event::Slow(_)
+        | Event::OnAllow(..)
+        | Event::OffAllow
+        | Event::Keyed(_)
+        | Event::Inside
+        | Event::Press
+        | Event::Down(_) => return Some("neither a release nor a screen reader's press"),
+    };
+    let Some(pressed) = pressed else { return Some("no press before the release") };
+    let own = |event: &Event| by == By::Key && *event == Event::Down(by);
+    if before[pressed + 1..].iter().any(|(_, event)| disturbs(event) && !own(event)) {
+        return Some("no press to the end");
+    }
+    let began = before[pressed].0;
+    let told = before.iter().rev().find_map(|(_, event)| match event {
+        Event::Slow(slow) => Some(*slow),
+        _ => None,
+    });
+    if told.unwrap_or(slow) && now - began < ms(HOLD) {
+        return Some("not held");
+    }
+    unarmed(&before[..pressed], by, began)
+}
+
+/// The part that a press at `began` lacks to count.
+fn unarmed(earlier: History<'_>, by: By, began: u32) -> Option<&'static str> {
+    if began < ms(REST) || earlier.iter().any(|(at, event)| disturbs(event) && began - at < ms(REST)) {
+        return Some("no rest before the press");
+    }
+    let latest = |wanted: fn(&Event) -> bool| {
+        earlier.iter().rev().map(|(_, event)| *event).find(|event| wanted(event))
+    };
+    if latest(|event| matches!(event, Event::Read(_))) != Some(Event::Read(true)) {
+        return Some("not read");
+    }
+    let whole = Event::InView(InView::Whole);
+    if latest(|event| matches!(event, Event::InView(_))).is_some_and(|event| event != whole) {
+        return Some("not in view");
+    }
+    match by {
+        By::Pointer => unpointed(earlier, began),
+        By::Touch => untouched(earlier),
+        By::Key if latest(|event| matches!(event, Event::Keyed(_))) != Some(Event::Keyed(true)) => {
+            Some("the focus is not on Allow")
+        }
+        By::Key => {
+            let focused = latest(|event| matches!(event, Event::Focused(_)));
+            (focused != Some(Event::Focused(true))).then_some("without the keyboard")
+        }
+    }
+}
+
+/// The part that the pointer's choice of Allow lacks.
+fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
+    let left = earlier.iter().rposition(|(_, event)| *event == Event::OffAllow);
+    let arrived = left.map_or(0, |at| at + 1);
+    let points: Vec<(usize, u32, (i32, i32))> = earlier
+        .iter()
+        .enumerate()
+        .skip(arrived)
+        .filter_map(|(at, (moment, event))| match event {
+            Event::OnAllow(x, y) => Some((at, *moment, (*x, *y))),
+            _ => None,
+        })
+        .collect();
+    match points.first() {
+        None => return Some("not on Allow"),
+        Some((_, came, _)) if came + ms(HOVER) > began => return Some("not long enough on Allow"),
+        Some(_) => {}
+    }
+    // Movement counts after the last disturbance, other than a press that counted itself: at once where that was deliberate.
+    let reset = (0..earlier.len()).rev().find(|at| {
+        let (moment, event) = earlier[*at];
+        let counted = || unarmed(&earlier[..*at], By::Pointer, moment).is_none();
+        disturbs(&event) && !(event == Event::Down(By::Pointer) && counted())
+    });
+    let (first, from) = match reset {
+        None => (0, ms(REST)),
+        Some(at) if deliberate(earlier, at) => (at + 1, earlier[at].0),
+        Some(at) => (at + 1, earlier[at].0 + ms(REST)),
+    };
+    let counts = |at: usize, moment: u32| at >= first && moment >= from;
+    // From the place where it was when its movement began to count, or from any later one.
+    let start = points.iter().rposition(|(at, moment, _)| !counts(*at, *moment)).unwrap_or(0);
+    let measured = points.get(start..).unwrap_or(&[]);
+    let goes_far = measured.iter().enumerate().any(|(number, (_, _, from))| {
+        measured[number + 1..].iter().any(|(at, moment, to)| {
+            counts(*at, *moment) && from.0.abs_diff(to.0).max(from.1.abs_diff(to.1)) >= TRAVEL
+        })
+    });
+    if goes_far { None } else { Some("no movement on Allow") }
+}
+
+/// The part that a finger's choice of Allow lacks.
+fn untouched(earlier: History<'_>) -> Option<&'static str> {
+    let Some(last) = earlier.iter().rposition(|(_, event)| disturbs(event)) else {
+        return Some("no first touch");
+    };
+    let (_, event) = earlier[last];
+    if event == Event::Down(By::Touch) && follows_a_choice(earlier, last) {
+        None
+    } else {
+        Some("no first touch after a rest")
+    }
+}
+
+/// Returns whether the disturbance at this place is a deliberate press in the dialog, or follows from one.
+fn deliberate(history: History<'_>, at: usize) -> bool {
+    let (moment, event) = history[at];
+    match event {
+        Event::Inside => follows_a_choice(history, at),
+        Event::Changed => {
+            let pressed = history[..at].iter().rfind(|(_, event)| *event == Event::Inside);
+            pressed.is_some_and(|(pressed, _)| moment - pressed < ms(REST))
+                && disturbance_before(history, at).is_some_and(|at| deliberate(history, at))
+        }
+        _ => false,
+    }
+}
+
+/// Returns whether a rest came before this place, or a deliberate press and what follows from it.
+fn follows_a_choice(history: History<'_>, at: usize) -> bool {
+    let (moment, _) = history[at];
+    match disturbance_before(history, at) {
+        None => moment >= ms(REST),
+        Some(before) => moment - history[before].0 >= ms(REST) || deliberate(history, before),
+    }
+}
+
+fn disturbance_before(history: History<'_>, at: usize) -> Option<usize> {
+    history[..at].iter().rposition(|(_, event)| disturbs(event))
+}
+
+fn disturbs(event: &Event) -> bool {
+    matches!(event, Event::Press | Event::Inside | Event::Changed | Event::Down(_) | Event::Action)
+}
+
+/// The press that a release belongs to: of a key that repeats, the first since it was let go.
+fn press_of(before: History<'_>, by: By) -> Option<usize> {
+    let from = before.iter().rposition(|(_, event)| match by {
+        By::Key => matches!(event, Event::Up(By::Key) | Event::Focused(false)),
+        By::Pointer | By::Touch => *event == Event::Up(by),
+    });
+    let from = from.map_or(0, |at| at + 1);
+    let is_its = |(_, event): &(u32, Event)| *event == Event::Down(by);
+    let pressed = match by {
+        By::Key => before[from..].iter().position(is_its),
+        By::Pointer | By::Touch => before[from..].iter().rposition(is_its),
+    };
+    pressed.map(|at| from + at)
+}
+
+fn ms(time: std::time::Duration) -> u32 {
+    u32::try_from(time.as_millis()).expect("less than a second")
+}

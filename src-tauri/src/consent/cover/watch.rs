@@ -1,0 +1,293 @@
+//! Follows the stacking order of an X11 screen, on a thread and a connection of its own.
+//!
+//! - Tells at every change how much of the dialog can be seen, and answers at once when it is asked, before a press counts.
+//! - INVARIANT: whoever asks waits for [`ANSWER`] at most; no answer counts as covered.
+//! - Ends with its [`CoverWatch`], and when the connection breaks: then it tells nothing more, and every question goes unanswered.
+
+use super::{Above, Area, InView, MOST_WINDOWS, in_view, is_foreign};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+use x11rb::connection::{Connection, RequestConnection};
+use x11rb::errors::ReplyError;
+use x11rb::protocol::randr::ConnectionExt as _;
+use x11rb::protocol::shape::{self, ConnectionExt as _};
+use x11rb::protocol::xproto::{
+    ChangeWindowAttributesAux, ConnectionExt as _, EventMask, MapState, Window, WindowClass,
+};
+use x11rb::rust_connection::RustConnection;
+
+/// Longest wait for an answer.
+const ANSWER: Duration = Duration::from_millis(150);
+/// Time between two looks at a screen that keeps changing.
+const PACE: Duration = Duration::from_millis(40);
+/// Windows between the dialog and the root: the window manager's frame, and what a frame may be in.
+const MOST_FRAMES: usize = 16;
+
+/// The watch over one dialog.
+pub(in crate::consent) struct CoverWatch {
+    /// Each byte asks. Its end ends the watch.
+    ask: UnixStream,
+    /// Answers, each with the number of bytes that had been read before the look.
+    answers: Receiver<(usize, InView)>,
+    asked: Cell<usize>,
+}
+
+/// The thread's side.
+struct Watcher {
+    screen: RustConnection,
+    root: Window,
+    dialog: Window,
+    has_shapes: bool,
+    asked: UnixStream,
+    answers: Sender<(usize, InView)>,
+}
+
+impl CoverWatch {
+    /// Starts it for a window on this display. `tell` is called on its thread.
+    pub(in crate::consent) fn start(
+        display: &str,
+        dialog: u32,
+        tell: impl Fn(InView) + Send + 'static,
+    ) -> io::Result<Self> {
+        let (screen, number) = RustConnection::connect(Some(display)).map_err(io::Error::other)?;
+        let root = screen.setup().roots.get(number).ok_or(io::ErrorKind::NotFound)?.root;
+        if is_within_wayland(&screen, root) {
+            return Err(io::Error::other("this X server shows its windows among others of Wayland"));
+        }
+        let (ask, asked) = UnixStream::pair()?;
+        asked.set_nonblocking(true)?;
+        ask.set_nonblocking(true)?;
+        let (answers, told) = channel();
+        let has_shapes =
+            screen.extension_information(shape::X11_EXTENSION_NAME).is_ok_and(|found| found.is_some());
+        let watcher = Watcher { screen, root, dialog, has_shapes, asked, answers };
+        std::thread::Builder::new().name("covers".into()).spawn(move || {
+            if let Err(error) = watcher.follow(&tell) {
+                tracing::warn!(%error, "covers of the dialog cannot be seen any more");
+                tell(InView::Covered);
+            }
+        })?;
+        Ok(Self { ask, answers: told, asked: Cell::new(0) })
+    }
+
+    /// How much of the dialog can be seen at this moment.
+    pub(in crate::consent) fn look(&self) -> InView {
+        let number = self.asked.get() + 1;
+        self.asked.set(number);
+        let until = Instant::now() + ANSWER;
+        if (&self.ask).write_all(&[0]).is_err() {
+            return InView::Covered;
+        }
+        // The answer to an earlier question may have come too late.
+        std::iter::from_fn(|| self.answers.recv_timeout(until.saturating_duration_since(Instant::now())).ok())
+            .find_map(|(answered, in_view)| (answered >= number).then_some(in_view))
+            .unwrap_or(InView::Covered)
+    }
+}
+
+impl Watcher {
+    /// Looks whenever something changed or somebody asks, until nobody can ask any more.
+    fn follow(&self, tell: &impl Fn(InView)) -> Result<(), ReplyError> {
+        let events = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::STRUCTURE_NOTIFY;
+        let wanted = ChangeWindowAttributesAux::new().event_mask(events);
+        self.screen.change_window_attributes(self.root, &wanted)?.check()?;
+        let (mut told, mut asked, mut answered) = (None, 0, 0);
+        let mut changed = Some(Instant::now());
+        loop {
+            while self.screen.poll_for_event()?.is_some() {
+                changed.get_or_insert(Instant::now() + PACE);
+            }
+            match self.questions()? {
+                Some(more) => asked += more,
+                None => return Ok(()),
+            }
+            if asked > answered || changed.is_some_and(|due| due <= Instant::now()) {
+                changed = None;
+                let now = self.look()?;
+                if told.replace(now) != Some(now) {
+                    tell(now);
+                }
+                if asked > std::mem::replace(&mut answered, asked) {
+                    // Without its receiver the next read finds the end.
+                    let _ = self.answers.send((asked, now));
+                }
+                continue;
+            }
+            self.wait(changed.map(|due| due.saturating_duration_since(Instant::now())))?;
+        }
+    }
+
+    /// Waits for an event, a question, or this time.
+    fn wait(&self, time: Option<Duration>) -> io::Result<()> {
+        let time = time.and_then(|time| Timespec::try_from(time).ok());
+        let mut ends =
+            [PollFd::new(self.screen.stream(), PollFlags::IN), PollFd::new(&self.asked, PollFlags::IN)];
+        match poll(&mut ends, time.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The number of new questions; none once nobody can ask any more.
+    fn questions(&self) -> io::Result<Option<usize>> {
+        match (&self.asked).read(&mut [0; 64]) {
+            Ok(0) => Ok(None),
+            Ok(number) => Ok(Some(number)),
+            Err(error) if [io::ErrorKind::WouldBlock, io::ErrorKind::Interrupted].contains(&error.kind()) => {
+                Ok(Some(0))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How much of the dialog can be seen, by the stacking order of now.
+    fn look(&self) -> Result<InView, ReplyError> {
+        match self.try_look() {
+            // A window went away in between, the dialog itself too: whatever changed is told soon.
+            Err(ReplyError::X11Error(_)) => Ok(InView::Covered),
+            looked => looked,
+        }
+    }
+
+    fn try_look(&self) -> Result<InView, ReplyError> {
+        let attributes = self.screen.get_window_attributes(self.dialog)?;
+        let geometry = self.screen.get_geometry(self.dialog)?;
+        let place = self.screen.translate_coordinates(self.dialog, self.root, 0, 0)?;
+        if attributes.reply()?.map_state != MapState::VIEWABLE {
+            return Ok(InView::Covered);
+        }
+        let (geometry, place) = (geometry.reply()?, place.reply()?);
+        let dialog = Area {
+            x: place.dst_x.into(),
+            y: place.dst_y.into(),
+            width: geometry.width.into(),
+            height: geometry.height.into(),
+        };
+        let Some(candidates) = self.candidates()? else { return Ok(InView::Covered) };
+        let mut above = Vec::new();
+        for (parent, windows) in candidates {
+            above.extend(self.windows(parent, &windows, dialog)?);
+        }
+        Ok(in_view(dialog, &self.screens()?, &above))
+    }
+
+    /// The windows of others that lie above the dialog or in it, by the window that they are in; none if there are too many.
+    fn candidates(&self) -> Result<Option<HashMap<Window, Vec<Window>>>, ReplyError> {
+        let mask = self.screen.setup().resource_id_mask;
+        let is_foreign = |id: &Window| is_foreign(*id, self.dialog, mask);
+        let mut inner = self.dialog;
+        let mut tree = self.screen.query_tree(inner)?.reply()?;
+        let mut candidates = HashMap::new();
+        candidates.insert(inner, tree.children.iter().copied().filter(is_foreign).collect::<Vec<_>>());
+        for _ in 0..MOST_FRAMES {
+            if inner == self.root {
+                let count: usize = candidates.values().map(Vec::len).sum();
+                return Ok(Some(candidates).filter(|_| count <= MOST_WINDOWS));
+            }
+            let parent = tree.parent;
+            tree = self.screen.query_tree(parent)?.reply()?;
+            // From the lowest to the highest.
+            let above = tree.children.iter().copied().skip_while(|id| *id != inner).skip(1);
+            candidates.insert(parent, above.filter(is_foreign).collect());
+            inner = parent;
+        }
+        Ok(None)
+    }
+
+    /// What is known of these windows, all of which are asked about at once. One that went away meanwhile is left out.
+    fn windows(&self, parent: Window, windows: &[Window], dialog: Area) -> Result<Vec<Above>, ReplyError> {
+        if windows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let origin = self.screen.translate_coordinates(parent, self.root, 0, 0)?;
+        let mut asked = Vec::with_capacity(windows.len());
+        for window in windows {
+            let attributes = self.screen.get_window_attributes(*window)?;
+            asked.push((*window, attributes, self.screen.get_geometry(*window)?));
+        }
+        let origin = origin.reply()?;
+        let mut all = Vec::new();
+        for (window, attributes, geometry) in asked {
+            let (Some(attributes), Some(geometry)) = (there(attributes.reply())?, there(geometry.reply())?)
+            else {
+                continue;
+            };
+            let border = i32::from(geometry.border_width);
+            let area = Area {
+                x: i32::from(origin.dst_x) + i32::from(geometry.x),
+                y: i32::from(origin.dst_y) + i32::from(geometry.y),
+                width: i32::from(geometry.width) + 2 * border,
+                height: i32::from(geometry.height) + 2 * border,
+            };
+            let mut above = Above {
+                is_shown: attributes.map_state == MapState::VIEWABLE,
+                draws: attributes.class == WindowClass::INPUT_OUTPUT,
+                areas: vec![area],
+            };
+            if above.is_shown && above.draws && area.overlaps(dialog) && self.has_shapes {
+                above.areas = self.shape(window, area, border)?;
+            }
+            all.push(above);
+        }
+        Ok(all)
+    }
+
+    /// What a window covers within its area, where it is not a rectangle.
+    fn shape(&self, window: Window, area: Area, border: i32) -> Result<Vec<Area>, ReplyError> {
+        let asked = self.screen.shape_get_rectangles(window, shape::SK::BOUNDING)?;
+        let Some(shape) = there(asked.reply())? else { return Ok(vec![]) };
+        let part = |part: &x11rb::protocol::xproto::Rectangle| Area {
+            x: area.x + border + i32::from(part.x),
+            y: area.y + border + i32::from(part.y),
+            width: part.width.into(),
+            height: part.height.into(),
+        };
+        Ok(shape.rectangles.iter().map(part).collect())
+    }
+
+    /// The screens that make up the root; all of it, where that is not told.
+    fn screens(&self) -> Result<Vec<Area>, ReplyError> {
+        let monitors =
+            self.screen.randr_get_monitors(self.root, true).ok().and_then(|asked| asked.reply().ok());
+        let monitors = monitors.map(|told| told.monitors).unwrap_or_default();
+        if monitors.is_empty() {
+            let root = self.screen.get_geometry(self.root)?.reply()?;
+            return Ok(vec![Area { x: 0, y: 0, width: root.width.into(), height: root.height.into() }]);
+        }
+        let area = |one: &x11rb::protocol::randr::MonitorInfo| Area {
+            x: one.x.into(),
+            y: one.y.into(),
+            width: one.width.into(),
+            height: one.height.into(),
+        };
+        Ok(monitors.iter().map(area).collect())
+    }
+}
+
+/// Returns whether windows of Wayland, which have no place in this X server's order, may lie over the dialog.
+fn is_within_wayland(screen: &RustConnection, root: Window) -> bool {
+    let names = || -> Result<Vec<Vec<u8>>, ReplyError> {
+        let resources = screen.randr_get_screen_resources_current(root)?.reply()?;
+        let outputs = resources.outputs.iter().map(|output| {
+            Ok(screen.randr_get_output_info(*output, resources.config_timestamp)?.reply()?.name)
+        });
+        outputs.collect()
+    };
+    // Older servers name their outputs so, newer ones have the extension.
+    screen.extension_information("XWAYLAND").is_ok_and(|found| found.is_some())
+        || names().is_ok_and(|names| names.iter().any(|name| name.starts_with(b"XWAYLAND")))
+}
+
+/// The reply about a window, unless it went away meanwhile.
+fn there<T>(reply: Result<T, ReplyError>) -> Result<Option<T>, ReplyError> {
+    match reply {
+        Ok(reply) => Ok(Some(reply)),
+        Err(ReplyError::X11Error(_)) => Ok(None),
+        Err(broken) => Err(broken),
+    }
+}

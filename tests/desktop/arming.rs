@@ -1,0 +1,137 @@
+//! When a press of Allow counts, and what Allow says when it does not.
+
+use crate::screen::{Control, Screen, until};
+use crate::stand::{DIALOG, Stand, focused, hinted, pointed, shown};
+use std::io::BufRead;
+use std::time::Duration;
+
+const ALLOW: &str = "Allow once";
+const CLICK: &str = "Click here to allow";
+const STILL: &str = "To allow: move the pointer a little on Allow, or press Tab until you are on it";
+const COVERED: &str = "To allow: move away what covers this window";
+const SOON: &str = "Allow unlocks in a moment";
+
+/// Compositors, each with the window manager that it is used with.
+const COMPOSITORS: [&str; 4] = ["picom", "xfwm4", "metacity", "mutter"];
+
+#[test]
+fn an_early_press_counts_for_nothing_and_a_small_movement_on_allow_is_enough_afterwards() {
+    let screen = Screen::start();
+    let stand = shown(&screen, "write", Duration::from_secs(120));
+    let allow = screen.control(DIALOG, "push button", ALLOW);
+    // Twice within the rest: the first may come as it ends, on a machine that is slow to find Allow.
+    screen.move_on(&allow);
+    screen.xdotool(&["click", "1", "sleep", "0.2", "click", "1"]);
+    // From here on the pointer does not leave Allow.
+    hinted(&screen, STILL);
+    screen.move_on(&allow);
+    hinted(&screen, CLICK);
+    screen.xdotool(&["click", "1"]);
+    assert_eq!(stand.event(), "q1 allow 0 Once");
+}
+
+#[test]
+fn after_a_choice_the_way_to_allow_is_enough_and_one_click_allows() {
+    let screen = Screen::start();
+    let stand = focused(&screen, "write");
+    hinted(&screen, "To allow: point at Allow, or press Tab until you are on it");
+    let session = screen.control(DIALOG, "radio button", "this session");
+    let allow = screen.control(DIALOG, "push button", ALLOW);
+    screen.click(&session);
+    // The hand goes on at once, and then it waits.
+    screen.move_on(&allow);
+    hinted(&screen, CLICK);
+    screen.xdotool(&["click", "1"]);
+    assert_eq!(stand.event(), "q1 allow 0 Session");
+}
+
+#[test]
+fn a_press_that_does_not_count_is_answered() {
+    let mut screen = Screen::start();
+    let listener = crate::screen::helper_path("announced.py");
+    let (_orders, said) =
+        screen.spoken_to("/usr/bin/python3", &["-u", listener.to_str().expect("a plain path")]);
+    let mut said = said.lines().map_while(Result::ok);
+    assert_eq!(said.next().as_deref(), Some("ready"));
+    let stand = focused(&screen, "write");
+    pointed(&screen, ALLOW);
+    assert!(said.any(|line| line == CLICK), "it is armed");
+    // Alt+A counts only where a key brought the focus.
+    screen.key("alt+a");
+    assert!(said.any(|line| line == SOON), "and this press does not count");
+    hinted(&screen, STILL);
+    screen.xdotool(&["click", "1"]);
+    assert!(said.any(|line| line == SOON));
+    screen.picture("ignored");
+    screen.key("Escape");
+    assert_eq!(stand.event(), "q1 deny");
+}
+
+#[test]
+fn under_every_compositor_a_cover_disarms_and_its_end_starts_the_rest_again() {
+    for compositor in COMPOSITORS {
+        let screen = Screen::composited(compositor);
+        let stand = focused(&screen, "write");
+        // The compositor's own window, which is over everything, is no cover.
+        let allow = pointed(&screen, ALLOW);
+        let words = words(&screen);
+        let cover = cover(&screen, words.place);
+        hinted(&screen, COVERED);
+        screen.picture(&format!("covered-{compositor}"));
+        screen.xdotool(&["click", "1"]);
+        drop(cover);
+        screen.xdotool(&["click", "1"]);
+        hinted(&screen, STILL);
+        screen.move_on(&allow);
+        hinted(&screen, CLICK);
+        screen.xdotool(&["click", "1"]);
+        assert_eq!(stand.event(), "q1 allow 0 Once", "under {compositor}: of four clicks the last");
+    }
+}
+
+#[test]
+fn windows_beside_the_dialog_or_below_it_are_no_covers() {
+    let screen = Screen::composited("picom");
+    let below = Stand::start(&screen, &["other", "fullscreen"]);
+    assert_eq!(below.event(), "ready");
+    let beside = cover(&screen, [0, 0, 1280, 20]);
+    let stand = focused(&screen, "write");
+    pointed(&screen, ALLOW);
+    screen.xdotool(&["click", "1"]);
+    assert_eq!(stand.event(), "q1 allow 0 Once");
+    drop((below, beside));
+}
+
+#[test]
+fn a_dialog_that_is_partly_off_the_screen_says_so_and_is_not_allowed() {
+    for compositor in [None, Some("picom")] {
+        let screen = compositor.map_or_else(Screen::start, Screen::composited);
+        let stand = focused(&screen, "write");
+        let window = screen.window(DIALOG);
+        screen.xdotool(&["windowmove", &window, "1000", "100"]);
+        hinted(&screen, "To allow: move it, part of this window is off the screen");
+        screen.picture("off-the-screen");
+        screen.xdotool(&["windowmove", &window, "300", "100"]);
+        pointed(&screen, ALLOW);
+        screen.xdotool(&["click", "1"]);
+        assert_eq!(stand.event(), "q1 allow 0 Once", "{compositor:?}");
+    }
+}
+
+/// What the dialog says that it is about.
+fn words(screen: &Screen) -> Control {
+    until("the headline", || {
+        let all = screen.controls(DIALOG);
+        all.into_iter().find(|one| one.role == "label" && one.name.contains(" wants to "))
+    })
+}
+
+/// Another program's window over that part of the screen, which no window manager sees.
+fn cover(screen: &Screen, place: [i32; 4]) -> Stand {
+    let place = place.map(|number| number.to_string());
+    let mut arguments = vec!["other", "over"];
+    arguments.extend(place.iter().map(String::as_str));
+    let cover = Stand::start(screen, &arguments);
+    assert_eq!(cover.event(), "ready");
+    cover
+}

@@ -1,0 +1,156 @@
+//! The mouse wheel in the window: every page can be read to its end, and everything on it reached, without a key.
+
+use crate::app::App;
+use crate::app::agent;
+use crate::screen::{Control, Screen, until};
+use crate::stand::Stand;
+use crate::window::{open, says};
+
+const WINDOW: &str = "^IronCurtain$";
+
+const PAGES: [&str; 7] =
+    ["Sessions", "What you granted", "Rules", "Servers", "Clients", "Activity", "Settings"];
+
+#[test]
+fn the_wheel_turns_every_page_to_its_end_and_back() {
+    let screen = crate::tray::with_panel();
+    let _app = App::start(&screen, &[]);
+    turn_to_end_and_back(&screen, "First steps");
+    screen.click(&named(&screen, "Leave the first steps"));
+    says(&screen, "Nothing is protected yet");
+    turn_to_end_and_back(&screen, "Home");
+    let _agent = agent(&screen);
+    says(&screen, "1 session connected.");
+    let mut longer = 0;
+    for page in PAGES {
+        open(&screen, page);
+        longer += usize::from(turn_to_end_and_back(&screen, page));
+        // What stands at the end of its page is pressed there.
+        match page {
+            "Rules" => {
+                screen.click(&reached(&screen, "Add a rule\u{2026}"));
+                named(&screen, "Only below");
+            }
+            "Settings" => drop(reached(&screen, "Notifications")),
+            _ => {}
+        }
+    }
+    assert!(longer >= 3, "only {longer} of these pages are longer than the window");
+}
+
+#[test]
+fn every_job_is_done_with_wheel_and_mouse_alone() {
+    let screen = Screen::start();
+    let stand = Stand::start(&screen, &["app"]);
+    says(&screen, "148 allowed, 3 denied, 5 asked");
+    let press = |name: &str| screen.click(&reached(&screen, name));
+    press("Forget it: Claude Code, write /home/ada/Documents/tax/2026/summary.md (+3 -1 lines)");
+    assert_eq!(stand.event(), "forgot q8");
+    reached(&screen, "All activity");
+    open(&screen, "Sessions");
+    press("Keep /home/ada/src/site/package.json");
+    assert_eq!(stand.event(), "Keep /home/ada/src/site/package.json");
+    press("Ask me again about delete_file in /home/ada/Pictures");
+    assert_eq!(stand.event(), "forgot q5");
+    press("End session of Cursor with git");
+    assert_eq!(stand.event(), "ended s2");
+    open(&screen, "What you granted");
+    press("Take back /home/ada/Pictures/2026");
+    assert_eq!(stand.event(), "took-back g2");
+    open(&screen, "Home");
+    press("Lock down");
+    assert_eq!(stand.event(), "lockdown true false");
+}
+
+/// On Wayland the engine composites, and its wheel goes another way.
+#[test]
+fn on_wayland_the_wheel_turns_a_page_to_its_end() {
+    let mut screen = Screen::sway();
+    let script = crate::screen::helper_path("wayland_pointer.py");
+    let arguments = ["-u", script.to_str().expect("a plain path"), "1280", "800"];
+    let (mut pointer, said) = screen.spoken_to("/usr/bin/python3", &arguments);
+    let mut said = std::io::BufRead::lines(said).map_while(Result::ok);
+    assert_eq!(said.next().as_deref(), Some("ready"));
+    let _stand = Stand::start(&screen, &["app"]);
+    says(&screen, "148 allowed, 3 denied, 5 asked");
+    let (left, top) = screen.sway_place("^IronCurtain");
+    // A finger's breadth into the page: what is drawn there now is above it once the page has turned.
+    let first = || bounds(&screen).map(|(_, top)| top);
+    let before = until("the page", || first().filter(|top| *top > 0));
+    until("the page to turn", || {
+        std::io::Write::write_all(
+            &mut pointer,
+            format!("move {} {}\nwheel 3\nend\n", left + 700, top + 400).as_bytes(),
+        )
+        .expect("a pointer");
+        assert_eq!(said.next().as_deref(), Some("done"));
+        first().filter(|top| *top < before - 100)
+    });
+}
+
+/// Turns the page until its end is in the window, and back until its beginning is. Returns whether it had to.
+fn turn_to_end_and_back(screen: &Screen, page: &str) -> bool {
+    let [x, y, width, height] = window_place(screen);
+    let middle = (x + width * 2 / 3, y + height / 2);
+    // What a page asks the app for comes after its heading: it stands still first.
+    let mut before = None;
+    let (_, top) = until(page, || {
+        let now = bounds(screen)?;
+        (before.replace(now) == Some(now)).then_some(now)
+    });
+    let is_in = |edge: i32| (y..=y + height).contains(&edge);
+    let (end, _) = bounds(screen).expect("a page");
+    let longer = !is_in(end);
+    until(&format!("the end of {page}"), || {
+        let (end, _) = bounds(screen)?;
+        if is_in(end) {
+            return Some(());
+        }
+        screen.turn(middle, true);
+        None
+    });
+    screen.picture(&format!("end-of-{page}"));
+    until(&format!("the beginning of {page}"), || {
+        let (_, now) = bounds(screen)?;
+        if now >= top {
+            return Some(());
+        }
+        screen.turn(middle, false);
+        None
+    });
+    longer
+}
+
+/// The place of a control, once the wheel has brought all of it into the window.
+fn reached(screen: &Screen, name: &str) -> Control {
+    let [x, y, width, height] = window_place(screen);
+    until(&format!("`{name}` in the window"), || {
+        let control = screen.controls(WINDOW).into_iter().find(|one| one.name == name)?;
+        let [_, top, _, tall] = control.place;
+        if top < y || top + tall > y + height {
+            screen.turn((x + width * 2 / 3, y + height / 2), top >= y);
+            return None;
+        }
+        Some(control)
+    })
+}
+
+fn named(screen: &Screen, name: &str) -> Control {
+    until(name, || screen.controls(WINDOW).into_iter().find(|one| one.name == name))
+}
+
+fn window_place(screen: &Screen) -> [i32; 4] {
+    until("the window", || {
+        let all = screen.controls(WINDOW);
+        all.into_iter().find(|one| one.role == "frame" && one.place[2] > 0).map(|one| one.place)
+    })
+}
+
+/// The lowest edge of anything on the page, and the place of its heading.
+fn bounds(screen: &Screen) -> Option<(i32, i32)> {
+    let all = screen.controls(WINDOW);
+    let heading = all.iter().position(|one| one.role == "heading")?;
+    let drawn = all.get(heading..)?.iter().filter(|one| one.place[3] > 0 && one.is("visible"));
+    let end = drawn.map(|one| one.place[1] + one.place[3]).max()?;
+    Some((end, all.get(heading)?.place[1]))
+}
