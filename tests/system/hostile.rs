@@ -33,6 +33,7 @@ const FREE: [(&str, &[&str]); 17] = [
     ("blab", &[]),
     ("slow", &[]),
     ("heard", &[]),
+    ("requested", &[]),
     ("big", &["bytes"]),
     ("now", &[]),
     ("environ", &[]),

@@ -4,7 +4,9 @@
 //! - Real repositories and real git, inside and outside.
 
 mod deciding;
+mod led;
 mod planting;
+mod recreating;
 mod repository;
 mod strict;
 mod working;

@@ -51,6 +51,7 @@ mod relaying;
 mod reloading;
 mod remote_servers;
 mod remotes;
+mod requests;
 mod revoking;
 mod sampling;
 mod scopes;

@@ -221,8 +221,13 @@ fn a_client_with_a_handshake_is_asked_what_a_server_without_one_requires() {
     assert_eq!(client.request("resources/subscribe", json!({ "uri": "memo://a" }))["result"], json!({}));
     let updated = client.wait_for(|m| m["method"] == "notifications/resources/updated");
     assert_eq!(updated["params"], json!({ "uri": "memo://a" }));
-    let params = json!({ "name": "now", "arguments": {}, "_meta": { "progressToken": 4 },
-        "requestState": "forged", "inputResponses": { "n": { "action": "accept" } } });
+    for forged in [json!({ "requestState": "forged" }), json!({ "inputResponses": { "n": {} } })] {
+        let mut params = json!({ "name": "now", "arguments": {} });
+        params.as_object_mut().unwrap().extend(forged.as_object().unwrap().clone());
+        let refused = client.request("tools/call", params);
+        assert!(refused["error"]["message"].as_str().unwrap().contains("has the unknown field"), "{refused}");
+    }
+    let params = json!({ "name": "now", "arguments": {}, "_meta": { "progressToken": 4 } });
     let id = client.begin("tools/call", params);
     let asked = client.wait_for(|m| m["method"] == "elicitation/create");
     assert_eq!(asked["params"], json!({ "message": "who?" }));

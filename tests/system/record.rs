@@ -193,7 +193,9 @@ fn a_record_whose_end_was_cut_off_between_two_entries_is_not_whole() {
 fn decided_of_others(world: &World) -> Vec<(String, String, String)> {
     let entries = world.log();
     let entries = entries.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let decisions = entries.filter(|e| e["event"] == "decision" && e["toolName"].is_null());
+    let decisions = entries.filter(|e| {
+        e["event"] == "decision" && !e["method"].is_null() || e["summary"] == "a message was dropped"
+    });
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     decisions
         .map(|e| {
@@ -210,7 +212,7 @@ fn prompts_resources_and_what_is_turned_away_are_on_record() {
     let token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
     client.request("prompts/get", json!({ "name": "greet", "arguments": { "token": token } }));
     client.request("resources/read", json!({ "uri": "memo://notes" }));
-    client.request("resources/read", json!({ "uri": "file:///etc/passwd" }));
+    client.request("resources/read", json!({ "uri": "file:/etc/passwd" }));
     client.request("tools/call", json!({ "name": "echo", "arguments": [] }));
     client.request("no/such", json!({}));
     client.send_raw(b"nonsense\n");
@@ -218,9 +220,9 @@ fn prompts_resources_and_what_is_turned_away_are_on_record() {
     client.send(&json!({ "jsonrpc": "2.0", "method": "tools/call", "params": { "name": "echo" } }));
     client.plain("heard").ok();
     let expected = [
-        ("allow", "structural-passed", "`prompts/get` of `greet` is passed on"),
-        ("allow", "structural-passed", "`resources/read` of `memo://notes` is passed on"),
-        ("deny", "structural-resource", "`resources/read` of `file:///etc/passwd`: DENIED: "),
+        ("allow", "structural-confined", "the server has no network"),
+        ("allow", "structural-confined", "the server has no network"),
+        ("deny", "structural-resource", "`resources/read` of `file:/etc/passwd`: DENIED: "),
         ("deny", "structural-malformed", "`tools/call` of `echo`: "),
         ("deny", "structural-malformed", "`no/such`: `no/such` is not available"),
         ("deny", "structural-malformed", "the message is not JSON: "),

@@ -96,7 +96,7 @@ fn no_spelling_of_a_file_is_a_resource() {
     let mut client = world.connect("hostile");
     for method in ["resources/read", "resources/subscribe", "resources/unsubscribe"] {
         for uri in
-            ["file:///etc/passwd", "\u{1}file:///etc/passwd", "fi\tle:///etc/passwd", "fi\nle:/etc/passwd"]
+            ["file:/etc/passwd", "\u{1}file:///etc/passwd", "fi\tle:///etc/passwd", "fi\nle:/etc/passwd"]
         {
             let answer = client.request(method, json!({ "uri": uri }));
             let problem = answer["error"]["message"].as_str().unwrap_or_default();

@@ -202,16 +202,20 @@ fn a_resource_is_no_way_around() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
-    let uri = |path: &Path| format!("file://{}", path.display());
+    let secret = secret.display();
     for (uri, because) in [
-        (uri(&secret), "is a file"),
-        (format!("FILE://{}", secret.display()), "is a file"),
-        (format!(" FILE://{}", secret.display()), "has characters that no scheme has"),
-        (uri(&world.sandbox()), "is a file"),
+        (format!("file://{secret}"), "the user denied this call"),
+        (format!("FILE://{secret}"), "that servers read differently"),
+        (format!(" FILE://{secret}"), "has characters that no scheme has"),
+        (
+            format!("file://{}/../audit/audit.jsonl", world.home.sessions().display()),
+            "that servers read differently",
+        ),
+        (format!("file://{}", world.home.audit().join("audit.jsonl").display()), "is protected"),
     ] {
         let answer = client.request("resources/read", json!({ "uri": uri }));
-        let message = answer["error"]["message"].as_str().unwrap();
-        assert!(message.starts_with("DENIED: ") && message.contains(because), "{message}");
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.starts_with("DENIED: ") && message.contains(because), "{uri}: {answer}");
     }
     assert_eq!(client.request("resources/read", json!({ "uri": "test://x" }))["result"], json!({}));
 }

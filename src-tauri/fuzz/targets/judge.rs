@@ -118,6 +118,7 @@ fuzz_target!(|scene: Scene<'_>| {
         tools: &[],
         approved: &[],
         reach: ServerReach::Unknown,
+        confined: false,
     };
     let verdict = judge(&policy, &context, call.clone());
     assert_eq!(explain(&policy, &context, call.clone()).verdict, verdict);

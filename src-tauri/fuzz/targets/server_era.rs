@@ -7,7 +7,7 @@
 mod words;
 
 use arbitrary::Arbitrary;
-use ironcurtain_daemon::server::{AtServer, ServerAnswer, ServerEdge};
+use ironcurtain_daemon::server::{AtServer, ServerAnswer, ServerEdge, ServerRequest};
 use ironcurtain_daemon::wire::{Fields, Id, Incoming, MODERN_REVISION, Response, meta_key, server_may_tell};
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
@@ -203,7 +203,8 @@ impl Talk {
         );
         let answers = self.answers.clone();
         let then = move |answer, _| answers.lock().unwrap().push((number, answer));
-        let at = self.edge.connection().ask(method, Some(raw(&params)), None, then);
+        let request = ServerRequest::unchecked(method, Some(raw(&params)));
+        let at = self.edge.connection().ask(request, None, then);
         let (state, results) = (None, Vec::new());
         self.asks.push(Ask { with, at, is_over: false, state, rounds: 0, results });
     }

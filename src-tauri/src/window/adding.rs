@@ -13,7 +13,6 @@ use ironcurtain_admin::catalog::{
 use ironcurtain_daemon::config::Server;
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::home::Home;
-use ironcurtain_policy::Annotations;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -132,7 +131,7 @@ impl Draft {
             name: visible::line(&adding.name),
             command: server.map(|server| visible::line(&server.command_line())).unwrap_or_default(),
             entry: visible::lines(&entry),
-            reaches: server.map(|server| reaches(server, &Annotations::default())).unwrap_or_default(),
+            reaches: server.map(|server| reaches(server)).unwrap_or_default(),
             remote: server.is_some_and(|server| server.remote.is_some()),
             secrets,
             // A bundle says itself what is a key.

@@ -9,7 +9,7 @@ use ironcurtain_admin::openings::{Opening, openings};
 use ironcurtain_admin::removal::{TakenOut, taken_out};
 use ironcurtain_daemon::config::ConfigError;
 use ironcurtain_daemon::consent::visible;
-use ironcurtain_daemon::containment::default_view;
+use ironcurtain_daemon::containment::view_of;
 use ironcurtain_daemon::packages::{PackageState, Packages, RunnerCommand};
 use ironcurtain_daemon::{FileView, Home, PolicySnapshot, Server, Servers, SnapshotError};
 use ironcurtain_policy::{Annotations, Role, ToolAnnotation};
@@ -199,7 +199,7 @@ fn row(
         command: visible::line(&server.command_line()),
         sandboxed: server.sandbox.settings().is_some(),
         remote: server.remote.is_some(),
-        reaches: reaches(server, annotations),
+        reaches: reaches(server),
         tools: annotations.tools(&server.name).map(tool).collect(),
         version,
         problem,
@@ -236,14 +236,14 @@ fn means(tool: &ToolAnnotation) -> String {
 }
 
 /// The things that a server reaches, in words.
-pub(super) fn reaches(server: &Server, annotations: &Annotations) -> Vec<String> {
+pub(super) fn reaches(server: &Server) -> Vec<String> {
     if server.remote.is_some() {
         return vec!["Files: none of yours by itself; it sees what it is sent".to_owned()];
     }
     let Some(settings) = server.sandbox.settings() else {
         return vec!["Files and network: everything that you can".to_owned()];
     };
-    let files = match settings.view.unwrap_or_else(|| default_view(&server.name, annotations)) {
+    let files = match view_of(settings) {
         FileView::Roots => "Files: what you granted, the session's own folder, and its own program",
         FileView::HostRead => {
             "Files: reads this computer's files except keys and what is protected; writes only what you granted"

@@ -53,7 +53,8 @@ fn lists(peer: &mut Peer) {
 }
 
 fn tools(peer: &mut Peer) {
-    let echo = json!({ "name": "echo", "arguments": { "message": "grüße \u{202e}" }, "_meta": { "x": [1.5] }, "extra": 1 });
+    let echo =
+        json!({ "name": "echo", "arguments": { "message": "grüße \u{202e}" }, "_meta": { "x": [1.5] } });
     peer.step("echo", "tools/call", echo);
     peer.call("get-sum", "get-sum", json!({ "a": 1.5, "b": 2 }));
     for kind in ["error", "success", "debug"] {
@@ -158,6 +159,8 @@ fn errors(peer: &mut Peer) {
     peer.step("method unknown", "no/such", json!({}));
     peer.step("tool unknown", "tools/call", json!({ "name": "no-such-tool", "arguments": {} }));
     peer.step("call without a name", "tools/call", json!({}));
+    let extra = json!({ "name": "echo", "arguments": { "message": "m" }, "extra": 1 });
+    peer.step("call with an unknown field", "tools/call", extra);
     peer.step(
         "call with arguments that do not fit",
         "tools/call",

@@ -46,6 +46,16 @@ pub enum ClientError {
     /// It has no settings of a project.
     #[error("{0} has no settings of a project")]
     NoProject(&'static str),
+    /// The settings of a project are a link out of it.
+    #[error(
+        "`{file}` is a link to `{target}`, outside the project; replace it by a file, or change that file yourself"
+    )]
+    LeavesProject {
+        /// The settings, or the folder that they are in.
+        file: PathBuf,
+        /// What the link leads to.
+        target: PathBuf,
+    },
     /// Nothing of it is on this machine.
     #[error("{client} was not found; it would have `{file}`")]
     Missing {
@@ -167,6 +177,7 @@ impl Clients {
             (None, _) => client.find(&self.places, has_program),
             (Some(_), None) => return Err(ClientError::NoProject(client.name)),
             (Some(project), Some(file)) => {
+                check_stays_inside(project, file)?;
                 let file = project.join(file);
                 Some(if file.is_file() {
                     FoundClient::Configured(file)
@@ -178,6 +189,21 @@ impl Clients {
         let nowhere = || ClientError::Missing { client: client.name, file: PathBuf::new() };
         Ok((client, found.ok_or_else(nowhere)?))
     }
+}
+
+/// Refuses a link in a project that leads out of it, or nowhere: who made the project does not choose what is read and written.
+fn check_stays_inside(project: &Path, file: &str) -> Result<(), ClientError> {
+    let whole = project.canonicalize().unwrap_or_else(|_| project.to_path_buf());
+    let mut part = project.to_path_buf();
+    for name in Path::new(file).components() {
+        part.push(name);
+        let Ok(target) = part.read_link() else { continue };
+        let leads_inside = part.canonicalize().is_ok_and(|real| real.starts_with(&whole));
+        if !leads_inside {
+            return Err(ClientError::LeavesProject { file: part, target });
+        }
+    }
+    Ok(())
 }
 
 fn has_program(name: &str) -> bool {

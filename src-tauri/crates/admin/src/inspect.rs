@@ -21,9 +21,9 @@ pub use wants::Wants;
 
 use crate::named_server::{UnknownServer, named_server};
 use conversation::Conversation;
-use ironcurtain_daemon::config::{ConfigError, FileView, Sandbox, Server, Servers};
+use ironcurtain_daemon::config::{ConfigError, Sandbox, Server, Servers};
 use ironcurtain_daemon::consent::visible;
-use ironcurtain_daemon::containment::{Profile, ServerPrograms, Surroundings};
+use ironcurtain_daemon::containment::{Profile, ServerPrograms, Surroundings, view_of};
 use ironcurtain_daemon::home::{Home, HomeError};
 use ironcurtain_daemon::network::{self, ServesNetwork};
 use ironcurtain_daemon::packages::Packages;
@@ -238,5 +238,5 @@ fn containment(server: &Server, around: &Surroundings) -> Containment {
     let Sandbox::Sandboxed(settings) = &server.sandbox else { return Containment::Plain };
     let mut profile = Profile::new(settings, around.session_dir.as_path(), around.home.as_path());
     profile.allow_read.extend_from_slice(&server.works_with);
-    Containment::Native(Box::new(profile), settings.view.unwrap_or(FileView::Roots))
+    Containment::Native(Box::new(profile), view_of(settings))
 }

@@ -102,6 +102,7 @@ impl Replaying<'_> {
         let grants = call.grants();
         let server = call.server.as_str();
         let reach = JudgingContext::reach_by_entry(self.home, self.servers, self.snapshot, server, &grants);
+        let confined = JudgingContext::confined_by_entry(self.home, self.servers, self.snapshot, server);
         JudgingContext {
             snapshot: self.snapshot.clone(),
             server: call.server.clone(),
@@ -114,6 +115,7 @@ impl Replaying<'_> {
             tools: Vec::new(),
             approved: Vec::new(),
             reach,
+            confined,
         }
     }
 }

@@ -13,7 +13,7 @@ use ironcurtain_daemon::judging::JudgingContext;
 use ironcurtain_daemon::resolve::FoundPaths;
 use ironcurtain_daemon::{Home, PolicyFiles, PolicySnapshot, Server, Servers, SnapshotError, StoreError};
 use ironcurtain_paths::{CanonicalPath, PathError, Resolver};
-use ironcurtain_policy::{Denial, Explanation, Unannotated};
+use ironcurtain_policy::{Denial, Explanation, JudgedRequest, Unannotated};
 use ironcurtain_policy_tools::replay::Replay;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -138,6 +138,7 @@ impl PolicyTrial {
         let grants = held.map(HeldGrants::for_judging).unwrap_or_default();
         let reach =
             JudgingContext::reach_by_entry(&self.home, &self.servers, &self.snapshot, server, &grants);
+        let confined = JudgingContext::confined_by_entry(&self.home, &self.servers, &self.snapshot, server);
         let setting = JudgingContext {
             snapshot: self.snapshot.clone(),
             server: server.to_owned(),
@@ -150,8 +151,16 @@ impl PolicyTrial {
             tools: held.map(HeldGrants::for_tools).unwrap_or_default(),
             approved: Vec::new(),
             reach,
+            confined,
         };
-        let arguments = Arc::new(arguments.clone());
+        let arguments = match JudgedRequest::parse(tool).map(|request| request.arguments(arguments)) {
+            None => Arc::new(arguments.clone()),
+            Some(Ok(arguments)) => Arc::new(arguments),
+            Some(Err(problem)) => {
+                let denial = Denial::invalid(problem.to_string());
+                return JudgedCall { paths: FoundPaths::default(), outcome: Err(denial) };
+            }
+        };
         match setting.plan(tool, &arguments).and_then(|planned| planned.locate(&setting)) {
             Err(denial) => JudgedCall { paths: FoundPaths::default(), outcome: Err(denial) },
             Ok(located) => {

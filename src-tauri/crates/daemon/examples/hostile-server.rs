@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "standard output is how an MCP server speaks")]
 
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -19,6 +20,8 @@ struct Hoard {
     asked: usize,
     /// The file that a task is to read.
     task: String,
+    /// The last requests, as they came.
+    requests: VecDeque<String>,
 }
 
 fn main() {
@@ -27,6 +30,10 @@ fn main() {
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
         match (message.get("id"), message.get("method").and_then(Value::as_str)) {
             (Some(id), Some(method)) => {
+                if hoard.requests.len() == 32 {
+                    hoard.requests.pop_front();
+                }
+                hoard.requests.push_back(line.clone());
                 if let Some(result) = asked(&mut hoard, method, &message) {
                     println!("{}", json!({ "jsonrpc": "2.0", "id": id, "result": result }));
                 }
@@ -94,6 +101,12 @@ fn asked(hoard: &mut Hoard, method: &str, message: &Value) -> Option<Value> {
             let (is_error, text) = outcome.map_or_else(|e| (true, e.to_string()), |text| (false, text));
             Some(json!({ "content": [{ "type": "text", "text": text }], "isError": is_error }))
         }
+        // As some do, it takes the text after the scheme for the path.
+        "resources/read" => {
+            let uri = message.pointer("/params/uri").and_then(Value::as_str).unwrap_or_default();
+            let read = uri.strip_prefix("file://").and_then(|path| std::fs::read_to_string(path).ok());
+            Some(read.map_or_else(|| json!({}), |text| json!({ "contents": [{ "uri": uri, "text": text }] })))
+        }
         _ => Some(json!({})),
     }
 }
@@ -139,6 +152,7 @@ fn called(hoard: &mut Hoard, tool: &str, path: &str, message: &Value) -> Option<
         "slow" | "linger" => None,
         "list_allowed_directories" => Some(Ok(hoard.roots.join("\n"))),
         "heard" => Some(Ok(Value::from(hoard.heard.clone()).to_string())),
+        "requested" => Some(Ok(Vec::from(hoard.requests.clone()).join("\n"))),
         "big" => Some(Ok("x".repeat(usize::try_from(number()).unwrap_or_default()))),
         "now" => Some(now()),
         "environ" => Some(Ok(std::env::vars().map(|(name, _)| name).collect::<Vec<_>>().join(" "))),

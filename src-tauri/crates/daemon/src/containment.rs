@@ -19,7 +19,7 @@ pub use blocked::annotate;
 pub use command::{Launch, QuoteError, launch};
 pub(crate) use environment::environment;
 pub use machine::{Machine, MachineOptions};
-pub use profile::{Surroundings, ViewError, default_git_config, default_view, limits};
+pub use profile::{Surroundings, ViewError, default_git_config, limits, view_of};
 pub use programs::{ProgramError, ServerPrograms, find_program};
 pub(crate) use programs::{RefusesProgram, named_program, trusted};
 pub use resolve::{Exemption, Profile, Resolved, Unavailable, absolute, expand_home, resolve};

@@ -8,7 +8,7 @@
 mod folder;
 
 use crate::config::{FileView, Server, Servers};
-use crate::containment::Profile;
+use crate::containment::{Profile, view_of};
 use crate::home::Home;
 use crate::mounts::FileWrites;
 use crate::policy_snapshot::PolicySnapshot;
@@ -49,6 +49,8 @@ pub struct JudgingContext {
     pub approved: Vec<PendingApproval>,
     /// The reach of the server, right now.
     pub reach: ServerReach,
+    /// The server has no network and is shown nothing but its own folders and what is granted to it.
+    pub confined: bool,
 }
 
 /// A verdict, and the call as it was looked at for it.
@@ -114,17 +116,23 @@ impl JudgingContext {
         name: &str,
         grants: &[PathGrant],
     ) -> ServerReach {
+        let is_shut = Self::confined_by_entry(home, servers, snapshot, name)
+            && grants.is_empty()
+            && snapshot.open_folders(name).is_empty();
+        if is_shut { ServerReach::Nothing } else { ServerReach::Something }
+    }
+
+    /// Returns `true` if a server has, by its entry, no network and is shown nothing but its own folders and what is granted
+    /// to it.
+    #[must_use]
+    pub fn confined_by_entry(home: &Home, servers: &Servers, snapshot: &PolicySnapshot, name: &str) -> bool {
         let Some(settings) = servers.find(Some(name)).and_then(|server| server.sandbox.settings()) else {
-            return ServerReach::Something;
+            return false;
         };
         // Any folder will do: what an entry says of the session's own folder is relative to it.
         let session_dir = home.sessions();
         let profile = Profile::new(settings, &session_dir, snapshot.home.as_path());
-        let is_shut = settings.view.is_none_or(|view| view == FileView::Roots)
-            && profile.opens_nothing(&session_dir, &home.server_data(name))
-            && grants.is_empty()
-            && snapshot.open_folders(name).is_empty();
-        if is_shut { ServerReach::Nothing } else { ServerReach::Something }
+        view_of(settings) == FileView::Roots && profile.opens_nothing(&session_dir, &home.server_data(name))
     }
 
     /// Understands a call and resolves its paths.
@@ -194,6 +202,7 @@ impl JudgingContext {
             tools: &self.tools,
             approved: &self.approved,
             reach: self.reach,
+            confined: self.confined,
         })
     }
 }

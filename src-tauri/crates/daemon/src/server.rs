@@ -10,6 +10,7 @@ pub mod control;
 mod down;
 mod mounted;
 pub mod process;
+mod request;
 mod roots;
 mod start_error;
 mod told;
@@ -24,6 +25,9 @@ pub(crate) use control::LISTENING;
 pub use control::SupervisorError;
 pub use down::{DownReason, NoAnswer, ServerExit};
 pub use process::Containment;
+pub use request::{
+    Completion, CompletionOf, LOG_LEVELS, RequestBody, RequestMeta, ServerRequest, TaskOptions,
+};
 pub use roots::{ServerView, Suspension, still_there};
 pub use start_error::{ContainmentError, ServerStartError};
 pub use told::{OnGreeted, ToldState};
@@ -146,8 +150,14 @@ impl ServerHandle {
     }
 
     /// Keeps a request of the client that every later process is to be sent too, where it is one.
-    pub fn keep(&self, method: &str, params: Option<&RawValue>) {
-        self.told.keep(method, params);
+    pub fn keep(&self, request: &ServerRequest) {
+        self.told.keep(request);
+    }
+
+    /// Returns `true` if the client subscribed to the resource of this address.
+    #[must_use]
+    pub fn follows(&self, uri: &str) -> bool {
+        self.told.follows(uri)
     }
 
     /// The conversation, as soon as the process runs; started again if it ended.

@@ -13,6 +13,7 @@ mod echo;
 mod greeting;
 mod hosts;
 mod in_flight;
+mod issued;
 mod modern;
 mod moving;
 mod one_time;
@@ -23,7 +24,6 @@ mod passing;
 mod progress;
 mod queue;
 mod refusal;
-mod resource;
 mod sampling;
 mod serve;
 mod tasks;
@@ -43,6 +43,7 @@ use in_flight::Requests;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{RootView, SessionView, ShimNote};
+use issued::Issued;
 #[cfg(feature = "fuzzing")]
 pub use modern::ClientEdge;
 pub(crate) use modern::{ClientEra, ClientLines, FromClient, RefusedRequest};
@@ -96,6 +97,8 @@ pub struct Session {
     /// The revision that was agreed on has batches.
     has_batches: AtomicBool,
     tasks: Tasks,
+    /// Cursors and tasks that the server gave the client.
+    issued: Issued,
     /// The memory for what the client says.
     memory: Allowance,
     queue: CallQueue,

@@ -17,7 +17,7 @@ mod overlong;
 
 pub use descriptor::{Input, Output, pair};
 pub use era::{LEGACY_REVISIONS, MODERN_REVISION, error_code, meta_key, rewrite_params};
-pub use fields::{AmbiguousField, Fields};
+pub use fields::Fields;
 pub use inlet::{HandedLine, Inlet, Listening};
 pub use known_programs::{Era, KnownEras, KnownInstructions};
 pub use lines::{Line, Lines, MAX_LINE_BYTES, MOST_TOGETHER};

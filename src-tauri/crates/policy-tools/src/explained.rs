@@ -6,7 +6,7 @@ use ironcurtain_policy::{Decision, ExplanationStep, Mismatch, SettledBy};
 #[must_use]
 pub fn decision_of(step: &ExplanationStep) -> Decision {
     let settled = match &step.settled_by {
-        SettledBy::SessionFolder | SettledBy::Grant(_) => Decision::Allow,
+        SettledBy::SessionFolder | SettledBy::Grant(_) | SettledBy::Confined => Decision::Allow,
         SettledBy::Rule { then, .. } => *then,
         SettledBy::Unannotated => Decision::Escalate,
         SettledBy::NoRule if step.gated => Decision::Escalate,
@@ -46,6 +46,9 @@ pub fn reason_of(step: &ExplanationStep) -> String {
             format!("by the rule `{name}`: {reason}; and {OUTSIDE}")
         }
         SettledBy::Rule { name, reason, .. } => format!("by the rule `{name}`: {reason}"),
+        SettledBy::Confined => {
+            "the server has no network and sees nothing beyond what was granted to it".to_owned()
+        }
         SettledBy::Unannotated => {
             "nobody has annotated this tool, and the entry of its server says to ask (`unannotated`)"
                 .to_owned()

@@ -9,7 +9,7 @@
 mod accepted;
 pub(crate) mod load;
 
-use crate::Roles;
+use crate::{JudgedRequest, Roles};
 pub(crate) use accepted::AcceptedArguments;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -39,6 +39,8 @@ pub(crate) struct AnnotatedTool {
     pub(crate) annotation: ToolAnnotation,
     /// Nobody has annotated it: its annotation is empty and says nothing.
     pub(crate) is_unannotated: bool,
+    /// The request that is judged like a call of a tool; nothing for a tool.
+    pub(crate) request: Option<JudgedRequest>,
 }
 
 /// The meaning of one tool's arguments.
@@ -103,9 +105,12 @@ impl AnnotatedTool {
 }
 
 impl Annotations {
-    /// The annotation of a tool, if it is known.
+    /// Returns the annotation of a tool, or of a request that is judged like one, if it is known.
     #[must_use]
     pub fn get(&self, server: &str, tool: &str) -> Option<&ToolAnnotation> {
+        if let Some(request) = JudgedRequest::parse(tool) {
+            return request.meaning();
+        }
         self.known(server, tool).map(|known| &known.annotation)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::annotations::{AnnotatedTool, is_truthy};
 use crate::domains::Destination;
-use crate::{CallPlan, Category, Denial, PlannedValue, Role, RoleSet};
+use crate::{CallPlan, Category, Denial, JudgedRequest, PlannedValue, Role, RoleSet, file_address};
 use ironcurtain_paths::CanonicalPath;
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
@@ -101,6 +101,12 @@ impl ResolvedCall {
         self.tool.is_unannotated
     }
 
+    /// Returns the request that it stands for; nothing for a call of a tool.
+    #[must_use]
+    pub fn request(&self) -> Option<JudgedRequest> {
+        self.tool.request
+    }
+
     /// The arguments to send, canonical values in place.
     #[must_use]
     pub fn transport_arguments(&self) -> &Map<String, Json> {
@@ -172,6 +178,12 @@ impl ResolvedCall {
     fn resolve(&mut self, planned: &PlannedValue<'_>, fact: Fact) -> Result<(), Denial> {
         match (category(planned), fact) {
             (Category::Path, Fact::Path(path)) => {
+                if self.tool.request.is_some() && file_address(&path).is_none() {
+                    let reason = format!(
+                        "`{path}` has no `file:` address that every server reads alike; use a tool of the server"
+                    );
+                    return Err(Denial::invalid(reason));
+                }
                 self.put(planned, path.as_str());
                 self.give(planned, Resource::Path(path));
             }

@@ -29,6 +29,8 @@ pub enum AllowedBy {
     Grant,
     /// Asking which folders are open, which is always allowed.
     Introspection,
+    /// It is a request that names no file, to a server that reaches nothing beyond the grants.
+    Confined,
 }
 
 /// The ground on which a call is denied.
@@ -83,6 +85,8 @@ pub(crate) const STARTS_PROGRAMS: &str = "structural-starts-programs";
 pub(crate) const DOMAIN_GATE: &str = "structural-domain-escalate";
 /// The name of the answer that asks about a tool that nobody has annotated.
 pub(crate) const UNANNOTATED: &str = "structural-unannotated";
+/// The name of the answer that allows a request to a server that reaches nothing beyond the grants.
+pub(crate) const CONFINED: &str = "structural-confined";
 /// The name of the answer that allows what a grant covers.
 pub(crate) const GRANT: &str = "grant";
 

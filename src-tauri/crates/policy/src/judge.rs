@@ -16,6 +16,7 @@ mod value;
 pub use cover::Mismatch;
 pub use explain::{Explanation, ExplanationStep, SettledBy};
 
+use crate::decision::CONFINED;
 use crate::rules::RulesFor;
 use crate::{
     Access, AllowedBy, AllowedHosts, Decision, HostGrant, PathGrant, PendingApproval, Permit, Policy,
@@ -50,6 +51,8 @@ pub struct Context<'a> {
     pub approved: &'a [PendingApproval],
     /// The reach of the call's server, right now.
     pub reach: ServerReach,
+    /// The server has no network and is shown nothing but its own folders and what is granted to it.
+    pub confined: bool,
 }
 
 /// Judges a call. The verdict that allows it, or asks about it, holds the call.
@@ -78,6 +81,10 @@ pub fn explain(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Ex
 
 fn introspection() -> RuleReason {
     RuleReason::new("structural-introspection-allow", "asking which folders are open is always allowed")
+}
+
+fn confined() -> RuleReason {
+    RuleReason::new(CONFINED, "the server has no network and sees nothing beyond what was granted to it")
 }
 
 fn session_folder() -> RuleReason {
@@ -132,6 +139,7 @@ impl<'a> Judging<'a> {
         let rule = self.rule_for_call();
         match self.tool_grant(rule) {
             Some(grant) => evaluation.discharge(Discharge::Tool(grant)),
+            None if self.is_free_request(rule) => evaluation.discharge(Discharge::Confined),
             None => evaluation.by_rule(JudgedValue::WHOLE_CALL, rule),
         }
     }
@@ -242,6 +250,13 @@ impl<'a> Judging<'a> {
     /// The rule that decides about a call of a tool that nobody has annotated.
     fn rule_for_unannotated(&self) -> Option<&'a Rule> {
         cover::of_unannotated(self.rules(), self.call, self.context.reach)
+    }
+
+    /// Returns `true` for a request that names no file, at a server that reaches nothing beyond the grants. A rule that denies
+    /// it or names it goes first.
+    fn is_free_request(&self, rule: Option<&Rule>) -> bool {
+        let speaks = |rule: &Rule| rule.denies() || rule.condition.tool.is_some();
+        self.call.request().is_some() && self.context.confined && !rule.is_some_and(speaks)
     }
 
     /// A grant of the tool that covers the call, unless the rule that decides denies it.

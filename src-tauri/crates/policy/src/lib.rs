@@ -24,6 +24,7 @@ mod lists;
 mod open_folders;
 mod plan;
 mod protected;
+mod requests;
 mod roles;
 mod rules;
 mod schema;
@@ -48,6 +49,7 @@ pub use lists::DynamicLists;
 pub use open_folders::{OpenFolder, open_folders};
 pub use plan::{CallPlan, PlannedValue};
 pub use protected::{ProtectedPaths, ReadOnlyPath, ReadOnlyReason};
+pub use requests::{AddressError, JudgedRequest, PATH, ResourceAddress, URI, file_address};
 pub use roles::{Access, Category, Role, RoleSet, Roles};
 pub use rules::{
     DomainsCondition, ListCondition, ListEntry, PathsCondition, Policy, ResolveWithin, Rule, RuleCondition,

@@ -5,7 +5,7 @@
 //! - A value of a judged role is a text or a flat list of texts; anything else is denied, never skipped.
 
 use crate::annotations::AnnotatedTool;
-use crate::{Annotations, Denial, Role, RoleSet, Roles, Unannotated};
+use crate::{Annotations, Denial, JudgedRequest, Role, RoleSet, Roles, ToolAnnotation, Unannotated};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -43,8 +43,12 @@ impl Annotations {
         tool: &str,
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<CallPlan<'a>, Denial> {
+        if let Some(request) = JudgedRequest::parse(tool) {
+            return request.plan(server, arguments);
+        }
         let known = self.known_or_denied(server, tool)?;
-        build(known, arguments, &known.annotation.accepted.take(arguments)?)
+        let values = known.annotation.accepted.take(arguments)?;
+        CallPlan::build(Arc::clone(known), &known.annotation, arguments, &values)
     }
 
     /// Understands a call as [`Annotations::plan`] does. Where `unannotated` says to ask, a call of a tool that nobody has
@@ -59,8 +63,9 @@ impl Annotations {
         arguments: &'a Arc<Map<String, Value>>,
         unannotated: Unannotated,
     ) -> Result<CallPlan<'a>, Denial> {
+        let is_unknown = || JudgedRequest::parse(tool).is_none() && self.known(server, tool).is_none();
         match unannotated {
-            Unannotated::Ask if self.known(server, tool).is_none() => {
+            Unannotated::Ask if is_unknown() => {
                 Ok(CallPlan::new(Arc::new(AnnotatedTool::nobody_s(server, tool)), arguments))
             }
             Unannotated::Ask | Unannotated::Deny => self.plan(server, tool, arguments),
@@ -127,20 +132,22 @@ impl PlannedValue<'_> {
     }
 }
 
-fn build<'a>(
-    tool: &'a Arc<AnnotatedTool>,
-    arguments: &'a Arc<Map<String, Value>>,
-    values: &[Option<&'a Value>],
-) -> Result<CallPlan<'a>, Denial> {
-    let mut plan = CallPlan::new(Arc::clone(tool), arguments);
-    for ((name, roles), value) in tool.annotation.roles(arguments).zip(values) {
-        plan.carry(roles);
-        plan.collect(name, roles.meant, *value)?;
-    }
-    Ok(plan)
-}
-
 impl<'a> CallPlan<'a> {
+    /// Plans a call of a tool with this annotation.
+    pub(crate) fn build(
+        tool: Arc<AnnotatedTool>,
+        annotation: &'a ToolAnnotation,
+        arguments: &'a Arc<Map<String, Value>>,
+        values: &[Option<&'a Value>],
+    ) -> Result<Self, Denial> {
+        let mut plan = Self::new(tool, arguments);
+        for ((name, roles), value) in annotation.roles(arguments).zip(values) {
+            plan.carry(roles);
+            plan.collect(name, roles.meant, *value)?;
+        }
+        Ok(plan)
+    }
+
     fn new(tool: Arc<AnnotatedTool>, arguments: &'a Arc<Map<String, Value>>) -> Self {
         Self { tool, arguments, carried: RoleSet::default(), judged: Vec::new(), values: Vec::new() }
     }

@@ -104,6 +104,9 @@ roles! {
     EmailBody "email-body" Opaque None, None, "The text of a message.";
     SharePermission "share-permission" Opaque None, None, "What a person it is shared with may do.";
     Command "command" Opaque None, Some(Verb::Run), "A command or a program text that is run.";
+    ResourceUri "resource-uri" Opaque None, Some(Verb::Read), "The address of a resource that only its server knows.";
+    PromptName "prompt-name" Opaque None, Some(Verb::Use), "The name of a prompt of the server.";
+    PromptArgument "prompt-argument" Opaque None, None, "The argument of a prompt or resource that is completed.";
     None "none" Opaque None, None, "Nothing that is judged.";
 }
 
@@ -262,7 +265,7 @@ mod tests {
 
     #[test]
     fn every_role_is_found_by_its_name_and_only_path_roles_have_an_access() {
-        assert_eq!(Role::ALL.len(), 17);
+        assert_eq!(Role::ALL.len(), 20);
         for role in Role::ALL {
             assert_eq!(Role::parse(role.name()), Some(*role));
             assert_eq!(role.access().is_some(), role.category() == Category::Path, "{role}");

@@ -13,12 +13,16 @@ pub enum Verb {
     List,
     /// Looks into it.
     Read,
+    /// Is told when it changes.
+    Follow,
     /// Takes it from the network.
     Fetch,
     /// Opens connections to a host.
     Reach,
     /// Has the agent's model answer.
     AskModel,
+    /// Sends the beginning of a text, to be told how it may go on.
+    Complete,
     /// Reads and writes there for as long as it works.
     WorkIn,
     /// Makes something that was not there.
@@ -97,9 +101,11 @@ impl Verb {
         match self {
             Self::List => "list the names in",
             Self::Read => "read",
+            Self::Follow => "follow",
             Self::Fetch => "fetch",
             Self::Reach => "reach",
             Self::AskModel => "ask its model for",
+            Self::Complete => "complete",
             Self::WorkIn => "work in",
             Self::Create => "create",
             Self::Write | Self::Plant => "write",

@@ -132,7 +132,7 @@ fn act(what: &str, rest: &str, held: &mut Held) -> ControlAnswer {
         "mkfifo" => {
             let path = std::ffi::CString::new(rest)?;
             // SAFETY: a C string that outlives the call.
-            check(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }.into()).map(|_| done).map_err(Into::into)
+            check(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }.into()).map(|_| done)
         }
         "open-write" => OpenOptions::new().write(true).open(rest).map(|_| done).map_err(Into::into),
         "rename" => fs::rename(path, text).map(|()| done).map_err(Into::into),

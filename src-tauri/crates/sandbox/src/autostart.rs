@@ -13,6 +13,8 @@
 #[cfg(target_os = "linux")]
 mod baseline;
 #[cfg(target_os = "linux")]
+mod budget;
+#[cfg(target_os = "linux")]
 mod config_draft;
 #[cfg(target_os = "linux")]
 mod config_references;
@@ -30,6 +32,8 @@ mod git;
 mod git_folders;
 #[cfg(target_os = "linux")]
 mod journal;
+#[cfg(target_os = "linux")]
+mod links;
 mod name_table;
 #[cfg(target_os = "linux")]
 pub(crate) mod name_text;
@@ -122,6 +126,23 @@ pub enum ChangeKind {
     New,
     /// There was another content.
     Changed,
+}
+
+/// What a launcher is to do about a sandbox that makes a file again and again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Countermeasure {
+    /// Show this root for reading only from now on.
+    ReadOnly {
+        /// The root.
+        root: String,
+        /// The file.
+        path: String,
+    },
+    /// End the sandbox, and start no other for its session.
+    End {
+        /// Words that end the sentence "the server was stopped because ...".
+        reason: String,
+    },
 }
 
 /// Something that the person is told.

@@ -146,8 +146,8 @@ impl Mounts {
             plan.close_in(path, closed);
             plan.keep_in(path, kept);
         }
-        self.mask_special(path, &mut plan)?;
-        match self.add_planned(mount, &plan) {
+        let watched = !mount.file && self.mask_special(path, &mut plan)?;
+        match self.add_planned(mount, &plan, watched) {
             Ok(true) => self.masks.put(path, &plan),
             Ok(false) => {}
             Err(error) => {
@@ -161,10 +161,11 @@ impl Mounts {
     }
 
     /// True when anything has changed by it.
-    fn add_planned(&mut self, mount: &Mount, plan: &MountPlan) -> Result<bool, MountError> {
+    fn add_planned(&mut self, mount: &Mount, plan: &MountPlan, watched: bool) -> Result<bool, MountError> {
         let Mount { path, access, file, .. } = mount;
         let source = MountSource::open(path, *access, plan)?;
         source.check_kind(path, *file)?;
+        source.check_watched(path, watched)?;
         let before = self.granted.get(path).copied();
         if let Some(before) = before {
             if before.access > *access {
@@ -187,9 +188,10 @@ impl Mounts {
     pub(crate) fn narrow(&mut self, path: &str, file: bool) -> Result<UnmountProof, MountError> {
         let before = self.granted.get(path).copied().ok_or_else(|| not_granted(path))?;
         let mut plan = self.view.below(path);
-        self.mask_special(path, &mut plan)?;
+        let watched = !file && self.mask_special(path, &mut plan)?;
         let source = MountSource::open(path, MountAccess::ReadOnly, &plan)?;
         source.check_kind(path, file)?;
+        source.check_watched(path, watched)?;
         if source.identity != before.identity {
             let message = format!("`{path}` is not what was granted any more");
             return Err(MountError::refused(MountRefusal::Kind, message));
@@ -221,10 +223,10 @@ impl Mounts {
         self.special.forget(path).map_err(|error| MountError::Broken(error.to_string()))
     }
 
-    /// Has a folder watched for pipes and sockets, and those in it masked by the plan.
-    fn mask_special(&mut self, path: &str, plan: &mut MountPlan) -> Result<(), MountError> {
+    /// Has a folder watched for pipes and sockets, and those in it masked by the plan. Returns false where no folder is.
+    fn mask_special(&mut self, path: &str, plan: &mut MountPlan) -> Result<bool, MountError> {
         if !is_folder(path) {
-            return Ok(());
+            return Ok(false);
         }
         // In the folder of the session they are the sandbox's own, and program folders are watched by themselves.
         let hidden = plan.hidden().chain(self.fixed.keys()).cloned().collect();
@@ -233,7 +235,7 @@ impl Mounts {
             NotWatched::Broken(error) => MountError::Broken(error.to_string()),
         })?;
         plan.mask_special(found);
-        Ok(())
+        Ok(true)
     }
 
     /// The granted paths, in path order.

@@ -274,3 +274,30 @@ fn a_link_and_the_mode_of_settings_stay_and_copies_are_private() {
     let none = ClientTarget { id: "codex", project: Some(&project) };
     assert_eq!(desk.clients.look(none).unwrap_err().to_string(), "Codex has no settings of a project");
 }
+
+#[test]
+fn settings_of_a_project_that_are_a_link_out_of_it_are_refused_and_one_within_it_is_followed() {
+    let desk = desk(Some(BEFORE));
+    let project = desk.dir.path().join("project");
+    std::fs::create_dir_all(project.join("shared")).unwrap();
+    let target = |id| ClientTarget { id, project: Some(&project) };
+    let link = |to: &Path, at: &str| std::os::unix::fs::symlink(to, project.join(at)).unwrap();
+    let refused = |id| match desk.clients.connect(target(id), ConnectRequest::Each) {
+        Err(ClientError::LeavesProject { file, .. }) => file,
+        other => panic!("{other:?}"),
+    };
+    // To the user's own settings, to nothing, and by a folder.
+    link(&desk.file(), ".mcp.json");
+    assert_eq!(refused("claude-code"), project.join(".mcp.json"));
+    link(&desk.dir.path().join("missing"), "opencode.json");
+    assert_eq!(refused("opencode"), project.join("opencode.json"));
+    link(&desk.dir.path().join(".cursor"), ".cursor");
+    assert_eq!(refused("cursor"), project.join(".cursor"));
+    assert_eq!(desk.text().unwrap(), BEFORE);
+    assert!(!desk.dir.path().join("missing").exists());
+    // A link within the project is the project's own business.
+    std::fs::write(project.join("shared/mcp.json"), "{}").unwrap();
+    link(Path::new("shared"), ".vscode");
+    desk.clients.write(&desk.clients.connect(target("vscode"), ConnectRequest::Each).unwrap()).unwrap();
+    assert!(std::fs::read_to_string(project.join("shared/mcp.json")).unwrap().contains("ironcurtain-shim"));
+}

@@ -164,6 +164,7 @@ fn step_as_json(step: &ExplanationStep) -> Value {
         SettledBy::Rule { name, reason, .. } => {
             json!({ "by": "rule", "rule": name, "decision": decision, "reason": reason })
         }
+        SettledBy::Confined => json!({ "by": "confined", "decision": decision }),
         SettledBy::Unannotated => json!({ "by": "unannotated", "decision": decision }),
         SettledBy::NoRule if step.gated => json!({ "by": "gate", "decision": decision }),
         SettledBy::NoRule => json!({ "by": "nothing", "decision": decision }),

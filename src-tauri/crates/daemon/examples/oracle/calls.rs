@@ -38,6 +38,7 @@ pub fn evaluate(ground: &Ground, request: &Value, prepare: bool) -> anyhow::Resu
         tools: &[],
         approved: &[],
         reach: ironcurtain_policy::ServerReach::Unknown,
+        confined: false,
     };
     let policy = ground.policy(request)?;
     Ok(match judge(&policy, &context, resolved) {

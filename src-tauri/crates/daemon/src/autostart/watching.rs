@@ -5,14 +5,14 @@
 
 use super::last_looks::LastLook;
 use super::recorder::RecorderMessage;
-use ironcurtain_sandbox::autostart::{AutostartRules, Watcher};
+use ironcurtain_sandbox::autostart::{AutostartRules, Countermeasure, Watcher};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -41,8 +41,16 @@ pub enum WatchError {
     },
 }
 
+/// The news of the watcher's thread for the holder of a sandbox.
+#[derive(Debug, Clone, Default)]
+struct WatchNews {
+    /// Masks may be lost, or something is due.
+    check: Arc<Notify>,
+    due: Arc<Mutex<Vec<Countermeasure>>>,
+}
+
 enum WatchOrder {
-    Begin { name: String, rules: AutostartRules, check: Arc<Notify>, done: oneshot::Sender<io::Result<()>> },
+    Begin { name: String, rules: AutostartRules, news: WatchNews, done: oneshot::Sender<io::Result<()>> },
     Open { name: String, root: String, done: oneshot::Sender<io::Result<Vec<String>>> },
     Close { name: String, root: String },
     Named { name: String, path: String },
@@ -65,7 +73,7 @@ pub(crate) struct SandboxWatch {
     name: String,
     watching: Watching,
     last: Option<LastLook>,
-    check: Arc<Notify>,
+    news: WatchNews,
 }
 
 impl Watching {
@@ -79,7 +87,7 @@ impl Watching {
         wake.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
         let (orders, inbox) = channel();
-        let own = WatcherThread { watcher, inbox, woken, found, checks: BTreeMap::new() };
+        let own = WatcherThread { watcher, inbox, woken, found, news: BTreeMap::new() };
         std::thread::Builder::new().name("autostart".to_owned()).spawn(move || own.run())?;
         Ok(Self { orders, wake: Arc::new(wake) })
     }
@@ -91,11 +99,11 @@ impl Watching {
         rules: AutostartRules,
         last: LastLook,
     ) -> Result<SandboxWatch, WatchError> {
-        let check = Arc::new(Notify::new());
+        let news = WatchNews::default();
         let (done, begun) = oneshot::channel();
-        self.send(WatchOrder::Begin { name: name.clone(), rules, check: check.clone(), done });
+        self.send(WatchOrder::Begin { name: name.clone(), rules, news: news.clone(), done });
         // From now on there may be something to finish.
-        let look = SandboxWatch { name: name.clone(), watching: self.clone(), last: Some(last), check };
+        let look = SandboxWatch { name: name.clone(), watching: self.clone(), last: Some(last), news };
         answer(&name, begun).await.map(|()| look)
     }
 
@@ -143,7 +151,12 @@ impl SandboxWatch {
 
     /// Tells when masks of the sandbox may be lost: the supervisor is to be asked then.
     pub(crate) fn check(&self) -> Arc<Notify> {
-        self.check.clone()
+        self.news.check.clone()
+    }
+
+    /// Takes what is due because the sandbox makes files again and again.
+    pub(crate) fn due(&self) -> Vec<Countermeasure> {
+        std::mem::take(&mut *self.news.due.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -173,7 +186,7 @@ struct WatcherThread {
     inbox: Receiver<WatchOrder>,
     woken: UnixStream,
     found: mpsc::UnboundedSender<RecorderMessage>,
-    checks: BTreeMap<String, Arc<Notify>>,
+    news: BTreeMap<String, WatchNews>,
 }
 
 impl WatcherThread {
@@ -194,9 +207,15 @@ impl WatcherThread {
             for (name, finding) in self.watcher.read() {
                 self.tell(RecorderMessage::Findings { name, findings: vec![finding] });
             }
+            for (name, due) in self.watcher.countermeasures() {
+                if let Some(news) = self.news.get(&name) {
+                    news.due.lock().unwrap_or_else(PoisonError::into_inner).push(due);
+                    news.check.notify_one();
+                }
+            }
             for name in self.watcher.uncovered() {
-                if let Some(check) = self.checks.get(&name) {
-                    check.notify_one();
+                if let Some(news) = self.news.get(&name) {
+                    news.check.notify_one();
                 }
             }
             if is_over {
@@ -208,8 +227,8 @@ impl WatcherThread {
     fn carry_out(&mut self, order: WatchOrder) {
         match order {
             // Who no longer waits has given the sandbox up.
-            WatchOrder::Begin { name, rules, check, done } => {
-                self.checks.insert(name.clone(), check);
+            WatchOrder::Begin { name, rules, news, done } => {
+                self.news.insert(name.clone(), news);
                 let _ = done.send(self.watcher.begin(&name, rules));
             }
             WatchOrder::Open { name, root, done } => {
@@ -226,7 +245,7 @@ impl WatcherThread {
             WatchOrder::Hidden { name, paths } => self.watcher.hidden(&name, &paths),
             WatchOrder::Covered { name } => self.watcher.covered(&name),
             WatchOrder::Finish { name, last } => {
-                self.checks.remove(&name);
+                self.news.remove(&name);
                 let (findings, done) = self.watcher.finish(&name);
                 self.tell(RecorderMessage::Findings { name, findings });
                 self.tell(RecorderMessage::Finished { last: Some(last), done });

@@ -26,8 +26,7 @@ impl Default for Sandbox {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SandboxSettings {
-    /// The part of the file system that there is to see. When absent, `roots` for the filesystem server and for servers whose
-    /// annotated tools take no resources but paths, else `host-read`.
+    /// The part of the file system that there is to see. When absent, `roots`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub view: Option<FileView>,
     /// Which files it reaches.

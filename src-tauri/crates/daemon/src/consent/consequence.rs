@@ -6,6 +6,7 @@
 //!   which of several it is, and never a milder one than its role stands for. What is run is known by its role alone.
 
 mod called;
+mod request;
 
 use super::preview::Amount;
 use super::words::note;
@@ -55,6 +56,7 @@ pub(super) fn consequences<'a>(effects: &CallEffects<'a>) -> ConsequenceLines<'a
     effects.addresses(&mut drawn);
     effects.people(&mut drawn);
     effects.github(&mut drawn);
+    effects.request(&mut drawn);
     // What it does where it gives no value, only the tool knows.
     let absent = |asked: &PendingApproval| asked.subject == ApprovalSubject::Absent;
     if drawn.lines.is_empty() {

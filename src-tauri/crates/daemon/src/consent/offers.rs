@@ -6,6 +6,7 @@
 //! - Nothing that removes is offered for always.
 
 mod project;
+mod request;
 mod tool;
 
 pub(crate) use tool::may_last;

@@ -4,11 +4,11 @@
 //!   that holds something protected cannot be shown where nothing inside of it can be hidden.
 
 use super::resolve::{Profile, expand_home, normal};
-use crate::config::{FileView, GitConfigSettings, LimitSettings};
+use crate::config::{FileView, GitConfigSettings, LimitSettings, SandboxSettings};
 use crate::home::Home;
 use crate::mounts::Need;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Annotations, Category, ProtectedPaths, Role};
+use ironcurtain_policy::{Annotations, ProtectedPaths, Role};
 use ironcurtain_sandbox::{ResourceLimits, View};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -60,16 +60,10 @@ pub enum ViewError {
 /// Folders of the kernel, of which every sandbox has its own.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// The view of a server whose entry names none.
+/// Returns the view that a server's sandbox has: that of its entry, and nothing but what is granted where it names none.
 #[must_use]
-pub fn default_view(server: &str, annotations: &Annotations) -> FileView {
-    let mut resources = roles(server, annotations).filter(|role| role.is_resource()).peekable();
-    let has_some = resources.peek().is_some();
-    if has_some && resources.all(|role| role.category() == Category::Path) {
-        FileView::Roots
-    } else {
-        FileView::HostRead
-    }
+pub fn view_of(settings: &SandboxSettings) -> FileView {
+    settings.view.unwrap_or(FileView::Roots)
 }
 
 /// The default use of the `config` of git repositories, for a server whose entry does not say: one that changes them

@@ -30,6 +30,7 @@ fn world() -> (tempfile::TempDir, JudgingContext) {
         tools: Vec::new(),
         approved: Vec::new(),
         reach: ServerReach::Unknown,
+        confined: false,
     };
     (dir, setting)
 }

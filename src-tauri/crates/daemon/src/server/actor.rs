@@ -11,6 +11,7 @@ mod greeting;
 mod masks;
 mod options;
 mod reconcile;
+mod recreating;
 mod running;
 mod starting;
 mod stderr_tail;
@@ -31,6 +32,7 @@ use files::SessionFiles;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_paths::CanonicalPath;
 use reconcile::ServerRules;
+use recreating::RecreatedFiles;
 use running::{Greeting, News, Running, news, uncovered};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -102,6 +104,7 @@ pub(super) fn start(
         unanswered: 0,
         restarts: 0,
         starts: starts.clone(),
+        recreating: RecreatedFiles::default(),
     };
     let task = tokio::spawn(actor.run(inbox)).abort_handle();
     (ActorView { state: state_seen, applied: applied_seen, roots: roots_seen, starts }, task)
@@ -151,6 +154,8 @@ struct Actor {
     restarts: u64,
     /// The number of times that a process was started; others see it.
     starts: Arc<AtomicU64>,
+    /// What it may not do any more since it made files again and again.
+    recreating: RecreatedFiles,
     /// Its files, removed after the process is killed.
     _files: Option<SessionFiles>,
 }

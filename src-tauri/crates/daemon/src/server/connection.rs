@@ -17,6 +17,7 @@ mod reader;
 pub use asked::{AtServer, PendingRequest, ServerAnswer};
 
 use super::down::{NoAnswer, ServerExit};
+use super::request::ServerRequest;
 use super::roots::ServerView;
 use crate::consent::visible;
 use crate::session_log::SessionLog;
@@ -138,28 +139,38 @@ impl ServerConnection {
         self.modern.get().is_some()
     }
 
-    /// Sends a request.
+    /// Sends a request of ours.
     #[must_use]
-    pub fn request(&self, method: &str, params: Option<&RawValue>) -> PendingRequest {
+    pub(super) fn request(&self, method: &str, params: Option<&RawValue>) -> PendingRequest {
         let (answer, answered) = oneshot::channel();
         // Who no longer waits was cancelled.
-        self.ask(method, params.map(ToOwned::to_owned), None, move |answered, _| drop(answer.send(answered)));
+        let then = move |answered, _| drop(answer.send(answered));
+        self.pass((method, params.map(ToOwned::to_owned)), None, Box::new(then));
         PendingRequest::new(answered)
     }
 
-    /// Sends a request, with a share of the memory that it has until it is written. Its answer goes to `then`, before anything
-    /// that the server says later goes anywhere.
+    /// Sends a request of the client, with a share of the memory that it has until it is written. Its answer goes to `then`,
+    /// before anything that the server says later goes anywhere.
     pub fn ask(
         &self,
-        method: &str,
-        params: Option<Box<RawValue>>,
+        request: ServerRequest,
         held: MemoryShare,
         then: impl FnOnce(ServerAnswer, MemoryShare) + Send + 'static,
     ) -> AtServer {
+        let ServerRequest { method, params } = request;
+        self.pass((&method, params), held, Box::new(then))
+    }
+
+    fn pass(
+        &self,
+        (method, params): (&str, Option<Box<RawValue>>),
+        held: MemoryShare,
+        then: Then,
+    ) -> AtServer {
         if let Some(modern) = self.modern.get() {
-            return modern.ask(self, (method, params), held, Box::new(then));
+            return modern.ask(self, (method, params), held, then);
         }
-        AtServer::new(self.send_request(method, params, held, Box::new(then)), self.clone())
+        AtServer::new(self.send_request(method, params, held, then), self.clone())
     }
 
     /// Sends a request in the words of the server; its id there, if it is sent.

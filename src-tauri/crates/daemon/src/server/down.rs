@@ -24,6 +24,9 @@ pub enum DownReason {
     /// Started again, it did not take the client's greeting.
     #[error("it refused the greeting: {0}")]
     GreetingRefused(String),
+    /// It made files that run later again and again.
+    #[error("it was stopped, and is not started again in this session, because {0}")]
+    Recreates(String),
     /// Started again, it was silent.
     #[error("it did not answer the greeting within {n} s", n = GREETING_BOUND.as_secs())]
     GreetingUnanswered,

@@ -5,6 +5,7 @@
 
 use super::connection::{MemoryShare, ServerAnswer, ServerConnection};
 use super::down::DownReason;
+use super::request::ServerRequest;
 use crate::wire::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -173,16 +174,16 @@ impl Told {
     }
 
     /// Keeps a request of the client that changes what its server does from then on.
-    pub(super) fn keep(&self, method: &str, params: Option<&RawValue>) {
+    pub(super) fn keep(&self, request: &ServerRequest) {
         #[derive(serde::Deserialize)]
         struct Of<'a> {
             #[serde(borrow)]
             uri: &'a RawValue,
         }
-        let Some(params) = params else { return };
+        let Some(params) = request.params() else { return };
         let uri = || serde_json::from_str::<Of<'_>>(params.get()).map(|of| of.uri.get().to_owned()).ok();
         let mut parts = self.parts();
-        match method {
+        match request.method() {
             "logging/setLevel" => parts.level = Some(params.to_owned()),
             "resources/subscribe" if parts.subscriptions.len() < MOST_SUBSCRIPTIONS => {
                 let Some(uri) = uri() else { return };
@@ -191,6 +192,11 @@ impl Told {
             "resources/unsubscribe" => drop(uri().map(|uri| parts.subscriptions.remove(&uri))),
             _ => {}
         }
+    }
+
+    /// Returns `true` if the client follows the resource of this address.
+    pub(super) fn follows(&self, uri: &str) -> bool {
+        self.parts().subscriptions.contains_key(&serde_json::Value::from(uri).to_string())
     }
 
     fn parts(&self) -> MutexGuard<'_, Parts> {

@@ -83,6 +83,7 @@ impl Session {
             tools: by.grants.iter().filter_map(StandingGrant::for_tool).collect(),
             approved: approved.to_vec(),
             reach: by.reach,
+            confined: self.own_folders.is_some(),
         })
     }
 

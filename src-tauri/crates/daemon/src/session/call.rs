@@ -1,4 +1,4 @@
-//! A tool call: judged, perhaps asked about, put on record, forwarded.
+//! A call, which is a `tools/call` or a request that is judged like one: judged, perhaps asked about, put on record, forwarded.
 //!
 //! - After a person's answer the call is resolved and judged again: a change in between is a new question, and so is that
 //!   another kind of thing stands at one of its paths.
@@ -11,7 +11,6 @@ mod showing;
 
 use super::authorize::{Authorization, Judged};
 use super::in_flight::Ticket;
-use super::passing::Rejection;
 use super::queue::QueuePlace;
 use super::tool_call::ToolCall;
 use super::{Session, blocked, tasks};
@@ -22,10 +21,9 @@ pub(super) use forwarding::Together;
 use forwarding::{forward, forward_alone};
 use futures_util::FutureExt;
 use ironcurtain_audit::{CallResult, Entry};
-use ironcurtain_policy::Verdict;
+use ironcurtain_policy::{JudgedRequest, Verdict};
 use record::millis;
 use resources::CallResources;
-use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
 use showing::proceed;
 use std::sync::Arc;
@@ -40,21 +38,24 @@ struct Call {
     budget: MemoryShare,
 }
 
-/// Takes one `tools/call`. One that can be forwarded at once goes with those that came together with it. Only what must wait is
+impl Call {
+    fn decided(&self, decision: u64) -> Decided {
+        Decided { decision, began: self.began, makes_task: self.tool.task().is_some() }
+    }
+}
+
+/// Takes one call. One that can be forwarded at once goes with those that came together with it. Only what must wait is
 /// left to a task of its own, when those before it are forwarded, so that calls are forwarded in their order.
-pub(super) async fn handle_tool_call(
+pub(super) async fn handle_call(
     session: &Arc<Session>,
     ticket: Ticket,
-    params: Option<&RawValue>,
+    (method, params): (&str, Option<&RawValue>),
     budget: MemoryShare,
     together: &mut Together,
 ) {
-    let tool = match ToolCall::read(params) {
+    let tool = match ToolCall::read(JudgedRequest::parse(method), params) {
         Ok(tool) => tool,
-        Err(problem) => {
-            let answer = (ErrorCode::INVALID_PARAMS, &*problem.to_string());
-            return session.reject(&ticket, ("tools/call", params), Rejection::Malformed, answer).await;
-        }
+        Err(problem) => return session.reject_params(&ticket, (method, params), &problem).await,
     };
     session.calls(&ticket, &tool.tool);
     let call = Call { ticket, tool, began: Instant::now(), budget };
@@ -85,11 +86,12 @@ pub(super) async fn handle_tool_call(
     }
 }
 
-/// The entry of a call's decision, and when the call began.
+/// The entry of a call's decision, and what of the call its answer is held against.
 #[derive(Clone, Copy)]
 struct Decided {
     decision: u64,
     began: Instant,
+    makes_task: bool,
 }
 
 /// Judges a call. Where git must be asked for that, no other call waits for it.
@@ -133,7 +135,7 @@ impl Session {
     fn answered(
         &self,
         ticket: &Ticket,
-        Decided { decision, began }: Decided,
+        Decided { decision, began, makes_task }: Decided,
         answer: ServerAnswer,
         held: MemoryShare,
     ) {
@@ -143,6 +145,9 @@ impl Session {
             ServerAnswer::Response(Response::Error(_)) => (CallResult::RefusedByServer, true),
             ServerAnswer::Failed(_) => (CallResult::NoAnswer, false),
         };
+        if makes_task {
+            self.issued.hear_task(&answer);
+        }
         if self.principal.is_new && result == CallResult::Ok {
             self.services.grants.serves(self.config.identity());
         }
@@ -182,7 +187,7 @@ async fn deliver(
     let task = tasks::made(&answer).filter(|_| resources.is_some());
     // Without a task it is taken away before the client hears the answer.
     let kept = task.map(|task| (session.tasks.begin(task), resources));
-    session.answered(&call.ticket, Decided { decision, began: call.began }, answer, held);
+    session.answered(&call.ticket, call.decided(decision), answer, held);
     if let Some((task, mut resources)) = kept {
         let taken_back = CallResources::over(resources.one_time.as_mut());
         if let Some(why) = session.task_is_over(task, (&call.tool, &authorization), taken_back).await {

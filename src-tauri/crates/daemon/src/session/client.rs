@@ -2,19 +2,21 @@
 //!
 //! - INVARIANT: what has no id is passed on only if it is a notification of the protocol, and only after the greeting.
 
-use super::call::{Together, handle_tool_call};
+use super::call::{Together, handle_call};
 use super::in_flight::Ticket;
 use super::modern::{ClientEra, ClientLines, FromClient};
-use super::passing::{Rejection, pass, pass_on_record, pass_resource, passes, passes_on_record};
+use super::passing::{Rejection, pass_on_record, passes, passes_when_paused};
 use super::refusal::denied;
 use super::tasks::TaskRequest;
+use super::tool_call::CALL;
 use super::{Session, echo, greeting};
 use crate::consent::{Stop, visible};
-use crate::server::{AtServer, DownReason, MemoryShare, ServerAnswer, ServerConnection};
+use crate::server::{AtServer, DownReason, MemoryShare, ServerAnswer, ServerConnection, ServerRequest};
 use crate::wire::{Id, Incoming, Line, MAX_LINE_BYTES, MOST_TOGETHER, Outgoing, Response, Salvage};
 use crate::wire::{
     client_may_tell, error_line, id_in, members, notification_line, response_parts, result_line,
 };
+use ironcurtain_policy::JudgedRequest;
 use rmcp::model::ErrorCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -24,9 +26,6 @@ use std::sync::{Arc, PoisonError};
 
 /// The most characters that are repeated of a method that is not taken.
 const LONGEST_METHOD: usize = 100;
-
-/// The method that calls a tool.
-const CALL: &str = "tools/call";
 
 /// The answer to a line that no memory was left for.
 const NO_ROOM: &str = "no memory is left for so long a message, because of what other sessions hold; try again, or give more with `memoryMib` in `config.json`";
@@ -193,16 +192,14 @@ async fn handle_request(
             let problem = (ErrorCode::INVALID_REQUEST, "the first request must be `initialize`");
             session.reject(&ticket, request, Rejection::Malformed, problem).await;
         }
-        _ if session.is_paused() && !passes(method) && method != CALL => {
+        _ if session.is_paused() && !passes_when_paused(method) && method != CALL => {
             let problem = (ErrorCode::INVALID_REQUEST, &*denied(Stop::Paused));
             session.reject(&ticket, request, Rejection::Paused, problem).await;
         }
-        CALL => handle_tool_call(session, ticket, params.as_deref(), budget, together).await,
-        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
-            pass_resource(session, ticket, request, budget).await
+        _ if method == CALL || JudgedRequest::parse(method).is_some() => {
+            handle_call(session, ticket, request, budget, together).await
         }
-        _ if passes_on_record(method) => pass_on_record(session, ticket, request, budget).await,
-        _ if passes(method) => pass(session, ticket, method, params.as_deref(), budget),
+        _ if passes(method) => pass_on_record(session, ticket, request, budget).await,
         _ => {
             let text = format!("`{}` is not available through IronCurtain", clipped(method));
             session
@@ -314,22 +311,23 @@ impl Session {
         }
     }
 
-    /// Sends a request to the server as it is, and its answer to the client.
+    /// Sends a request to the server, and its answer to the client.
     pub(super) fn pass_to(
         self: &Arc<Self>,
         connection: &ServerConnection,
         ticket: Ticket,
-        method: &str,
-        params: Option<Box<RawValue>>,
+        request: ServerRequest,
         budget: MemoryShare,
     ) {
-        let of_task = TaskRequest::of(method, params.as_deref());
+        let of_task = TaskRequest::of(request.method(), request.params());
         let (session, answered) = (Arc::downgrade(self), ticket.clone());
-        let place = connection.ask(method, params, budget, move |answer, held| {
+        let asked = request.clone();
+        let place = connection.ask(request, budget, move |answer, held| {
             if let Some(session) = session.upgrade() {
                 if let Some(request) = of_task {
                     session.tasks.hear(&request, &answer);
                 }
+                session.issued.hear_list(&asked, &answer);
                 session.pass_on(&answered, answer, held);
             }
         });

@@ -1,7 +1,7 @@
 //! The containment of a session's server: by its entry, where this machine can make it.
 
 use crate::config::{FileView, Sandbox, SandboxBackend, Server};
-use crate::containment::{Resolved, Surroundings, default_git_config, resolve};
+use crate::containment::{Resolved, Surroundings, default_git_config, resolve, view_of};
 use crate::server::{Containment, ContainmentError};
 use crate::services::Services;
 use ironcurtain_paths::CanonicalPath;
@@ -41,7 +41,7 @@ pub(super) async fn of(
         (Resolved::Sandboxed(mut profile), SandboxBackend::Native) => {
             let default = || default_git_config(&server.name, &services.snapshot().annotations);
             profile.git_config = profile.git_config.or_else(|| Some(default()));
-            Containment::Native(profile, settings.view.unwrap_or(FileView::Roots))
+            Containment::Native(profile, view_of(settings))
         }
         (Resolved::Sandboxed(profile), SandboxBackend::Srt) => {
             Containment::Srt(profile, services.home.srt().join(session))

@@ -1,6 +1,7 @@
 //! Beginning a session: its directory, its server and what belongs to both.
 
 use super::in_flight::Requests;
+use super::issued::Issued;
 use super::moving::{ClientState, MovedSession};
 use super::one_time::OneTimeGrants;
 use super::queue::CallQueue;
@@ -183,6 +184,7 @@ impl Session {
             greeted: AtomicBool::new(state.greeted),
             has_batches: AtomicBool::new(state.has_batches),
             tasks: Tasks::default(),
+            issued: Issued::default(),
             memory: of_client,
             queue: CallQueue::default(),
             may_start,

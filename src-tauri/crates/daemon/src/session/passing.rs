@@ -1,35 +1,37 @@
-//! Requests that are no tool calls, passed on as they are; and what is rejected before it is judged.
+//! Requests that are not judged, because the client chooses none of their words; and what is refused before it is judged.
 //!
-//! - INVARIANT: what a client says to a server of prompts and resources is on record before the server hears it; if it
-//!   cannot be put there, the request does not happen.
+//! - Each is built anew from a cursor or task that the server gave, or from one of eight levels.
+//! - INVARIANT: it is on record before the server gets it; if it cannot be recorded, it is not sent.
 
+use super::Session;
 use super::in_flight::Ticket;
+use super::issued::Purpose;
 use super::modern::RefusedRequest;
+use super::params::{self, ParamsError};
 use super::refusal::denied;
-use super::{Session, resource};
 use crate::consent::{PAUSED, visible};
-use crate::server::MemoryShare;
+use crate::server::{LOG_LEVELS, MemoryShare, RequestBody, ServerRequest};
 use crate::wire::Id;
 use ironcurtain_audit::{AuditError, DecidedBy, Entry, Event, PolicyDecision, redacted};
+use ironcurtain_policy::{ResourceAddress, file_address};
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Requests that are passed to the server without being judged: they name no resource of the person's.
-const PASSED: [&str; 7] = [
-    "tools/list",
-    "resources/list",
-    "resources/templates/list",
-    "prompts/list",
-    "logging/setLevel",
-    "tasks/get",
-    "tasks/list",
-];
+/// Requests for a list.
+const LISTS: [&str; 5] =
+    ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "tasks/list"];
 
-/// The same, on record because the client chooses words that the server hears, or what it does.
-const PASSED_ON_RECORD: [&str; 4] = ["prompts/get", "completion/complete", "tasks/result", "tasks/cancel"];
+/// Requests about a task that the server made.
+const TASKS: [&str; 3] = ["tasks/get", "tasks/result", "tasks/cancel"];
+
+/// The request for the level of the server's log.
+const SET_LEVEL: &str = "logging/setLevel";
+
+/// The request that ends a subscription.
+const UNSUBSCRIBE: &str = "resources/unsubscribe";
 
 /// The rule that passes a request without judging it.
 const PASSED_RULE: &str = "structural-passed";
@@ -70,80 +72,136 @@ const LONGEST_NAME: usize = 200;
 /// The number of dropped messages that a session puts on record, so that a client cannot fill the disk with them.
 const MOST_ODDITIES: u64 = 100;
 
-/// Returns `true` if a request passes as it is.
+/// Returns `true` if a request of this method is passed without being judged.
 pub(super) fn passes(method: &str) -> bool {
-    PASSED.contains(&method)
+    LISTS.contains(&method) || TASKS.contains(&method) || [SET_LEVEL, UNSUBSCRIBE].contains(&method)
 }
 
-/// Returns `true` if a request passes as it is when it is on record.
-pub(super) fn passes_on_record(method: &str) -> bool {
-    PASSED_ON_RECORD.contains(&method)
-}
-
-/// Passes a request about a resource on, unless that is or could be a file.
-pub(super) async fn pass_resource(
-    session: &Arc<Session>,
-    ticket: Ticket,
-    request: (&str, Option<&RawValue>),
-    budget: MemoryShare,
-) {
-    let Err(refusal) = resource::checked(request.1) else {
-        return pass_on_record(session, ticket, request, budget).await;
-    };
-    let (code, problem) = refusal.answer();
-    session.reject(&ticket, request, Rejection::Resource, (code, &problem)).await;
+/// Returns `true` if a request of this method is passed while the agent is paused: it only lists, or says what is logged.
+pub(super) fn passes_when_paused(method: &str) -> bool {
+    LISTS.contains(&method) || [SET_LEVEL, "tasks/get"].contains(&method)
 }
 
 /// Passes a request on when it is on record.
 pub(super) async fn pass_on_record(
     session: &Arc<Session>,
     ticket: Ticket,
-    (method, params): (&str, Option<&RawValue>),
+    request: (&str, Option<&RawValue>),
     budget: MemoryShare,
 ) {
-    match session.record_passing(&ticket, method, params).await {
-        Ok(()) => pass(session, ticket, method, params, budget),
+    let (built, dropped) = match session.rebuilt(request) {
+        Ok(built) => built,
+        Err(problem) => return session.reject_params(&ticket, request, &problem).await,
+    };
+    match session.record_passing(&ticket, &built, dropped).await {
+        Ok(()) => pass(session, ticket, built, budget),
         Err(problem) => session.fail(&ticket, ErrorCode::INTERNAL_ERROR, &denied(problem)),
     }
 }
 
 /// Passes a request on and its answer back.
-pub(super) fn pass(
-    session: &Arc<Session>,
-    ticket: Ticket,
-    method: &str,
-    params: Option<&RawValue>,
-    budget: MemoryShare,
-) {
-    session.server.keep(method, params);
-    let params = params.map(ToOwned::to_owned);
+fn pass(session: &Arc<Session>, ticket: Ticket, request: ServerRequest, budget: MemoryShare) {
+    session.server.keep(&request);
     if let Some(connection) = session.server.connection_now() {
-        return session.pass_to(&connection, ticket, method, params, budget);
+        return session.pass_to(&connection, ticket, request, budget);
     }
     // Waiting for the server to start must not keep other messages from being read.
-    let (waiting, method) = (session.clone(), method.to_owned());
+    let waiting = session.clone();
     session.track(&ticket.clone(), async move {
         match waiting.server.connection().await {
             Err(problem) => waiting.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()),
-            Ok(connection) => waiting.pass_to(&connection, ticket, &method, params, budget),
+            Ok(connection) => waiting.pass_to(&connection, ticket, request, budget),
         }
     });
 }
 
 impl Session {
-    /// Puts on record that a request is passed on as it is.
-    pub(super) async fn record_passing(
+    /// Builds the request that is passed on, from values that are known; with a sentence about what is not.
+    fn rebuilt(
+        &self,
+        (method, params): (&str, Option<&RawValue>),
+    ) -> Result<(ServerRequest, Option<String>), ParamsError> {
+        let issued = |purpose, value: &str, field| match self.issued.knows(purpose, value) {
+            true => Ok(()),
+            false => Err(ParamsError::NotIssued { field }),
+        };
+        let known = |all: &[&'static str]| all.iter().copied().find(|known| *known == method);
+        let (value, meta);
+        let body = if let Some(method) = known(&LISTS) {
+            let fields;
+            (fields, meta) = params::params(params, &["cursor"])?;
+            value = params::optional::<String>(&fields, ("cursor", "params.cursor"))?;
+            if let Some(cursor) = &value {
+                issued(Purpose::Page(method), cursor, "params.cursor")?;
+            }
+            RequestBody::List { method, cursor: value.as_deref() }
+        } else if let Some(method) = known(&TASKS) {
+            let fields;
+            (fields, meta) = params::params(params, &["taskId"])?;
+            let task: String = params::required(&fields, ("taskId", "params.taskId"))?;
+            issued(Purpose::Task, &task, "params.taskId")?;
+            value = Some(task);
+            RequestBody::Task { method, task: value.as_deref().unwrap_or_default() }
+        } else if method == UNSUBSCRIBE {
+            let fields;
+            (fields, meta) = params::params(params, &["uri"])?;
+            value = Some(self.followed(params::required(&fields, ("uri", "params.uri"))?)?);
+            RequestBody::Unsubscribe(value.as_deref().unwrap_or_default())
+        } else {
+            let fields;
+            (fields, meta) = params::params(params, &["level"])?;
+            let level: String = params::required(&fields, ("level", "params.level"))?;
+            let level = LOG_LEVELS.into_iter().find(|known| *known == level);
+            RequestBody::SetLogLevel(level.ok_or_else(|| ParamsError::Level(LOG_LEVELS.join(", ")))?)
+        };
+        let request = ServerRequest::new(body, &meta).map_err(ParamsError::Unwritable)?;
+        Ok((request, meta.dropped()))
+    }
+
+    /// Returns the address by which the server knows a resource that the client subscribed to.
+    fn followed(&self, uri: String) -> Result<String, ParamsError> {
+        let is_followed = |uri: &String| self.server.follows(uri);
+        let uri = match ResourceAddress::parse(&uri)? {
+            ResourceAddress::Other => Some(uri.clone()).filter(is_followed),
+            ResourceAddress::File(path) => {
+                let found = self.resolver.resolve(&path).ok().and_then(|found| file_address(&found.path));
+                // A link may lead elsewhere by now.
+                found.into_iter().chain([uri.clone()]).find(is_followed)
+            }
+        }
+        .ok_or_else(|| ParamsError::NotSubscribed(params::shown(&uri)))?;
+        Ok(uri)
+    }
+
+    /// Records that a request is passed on without being judged.
+    async fn record_passing(
         &self,
         ticket: &Ticket,
-        method: &str,
-        params: Option<&RawValue>,
+        request: &ServerRequest,
+        dropped: Option<String>,
     ) -> Result<(), AuditError> {
-        let params = read(params);
-        let mut entry = self.about_request(&ticket.id, method, "passed on");
-        let reason = format!("{} is passed on as it is", named(method, &params));
+        let params = read(request.params());
+        let summary = dropped.unwrap_or_else(|| "passed on".to_owned());
+        let mut entry = self.about_request(&ticket.id, request.method(), &summary);
+        let reason = format!("{} is passed on", named(request.method(), &params));
         entry.policy_decision = Some(PolicyDecision::allow(DecidedBy::PassedOn, PASSED_RULE, &reason));
-        entry.arguments = Some(redacted(&params));
+        entry.arguments = Some(redacted(&params)).filter(|_| !params.is_empty());
         self.services.audit.record(entry).await.map(drop)
+    }
+
+    /// Refuses a request whose parameters are not taken: on record, and in an answer.
+    pub(super) async fn reject_params(
+        &self,
+        ticket: &Ticket,
+        request: (&str, Option<&RawValue>),
+        problem: &ParamsError,
+    ) {
+        let is_address = matches!(problem, ParamsError::Address(_));
+        let (kind, text) = match is_address {
+            true => (Rejection::Resource, denied(problem)),
+            false => (Rejection::Malformed, problem.to_string()),
+        };
+        self.reject(ticket, request, kind, (problem.code(), &text)).await;
     }
 
     /// Turns a request away: on record, and in an answer.

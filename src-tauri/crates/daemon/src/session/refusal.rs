@@ -84,7 +84,8 @@ impl CallRefusal {
         json!({ "content": [ContentBlock::text(self.text())], "isError": true })
     }
 
-    fn text(&self) -> String {
+    /// The words that say it.
+    pub(super) fn text(&self) -> String {
         match self {
             Self::Denied(_)
             | Self::NoNetwork { .. }

@@ -5,16 +5,6 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// A field of the parameters that some readers would take for another one.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`params` has `{field}` beside `{name}`")]
-pub struct AmbiguousField {
-    /// Its name.
-    pub field: String,
-    /// The name that it could be taken for.
-    pub name: String,
-}
-
 /// The fields of an object in their order, each value as it was written. A name that comes twice is an error:
 /// two readers could see two different messages.
 #[derive(Debug, Default, Clone)]
@@ -25,24 +15,6 @@ impl Fields {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&RawValue> {
         self.0.iter().find(|(n, _)| n == name).map(|(_, v)| &**v)
-    }
-
-    /// Checks that no field is one of these names in another case: some readers would take it for that name.
-    ///
-    /// # Errors
-    /// [`AmbiguousField`], whose text is for whoever sent it.
-    pub fn without_twins(&self, names: &[&str]) -> Result<(), AmbiguousField> {
-        // The two letters beside those of ASCII that are lower-case forms of letters of ASCII to such readers.
-        let folded = |name: &str| name.replace('\u{17f}', "s").replace('\u{212a}', "k").to_ascii_lowercase();
-        let is_alike = |field: &str, name: &str| match field.is_ascii() {
-            true => field.eq_ignore_ascii_case(name),
-            false => folded(field) == name,
-        };
-        let twin = self.0.iter().find_map(|(field, _)| {
-            let name = names.iter().find(|name| field != *name && is_alike(field, name))?;
-            Some(AmbiguousField { field: field.clone(), name: (*name).to_owned() })
-        });
-        twin.map_or(Ok(()), Err)
     }
 
     /// Puts a value in the place of the old one, or at the end.

@@ -152,9 +152,10 @@ fn worst(policy: &Policy, call: &ResolvedCall, argument: &Arc<str>) -> ProbeOutc
             .steps;
     let of_argument = steps.iter().filter(|step| step.argument == *argument);
     let outcomes = of_argument.map(|step| match &step.settled_by {
-        SettledBy::Rule { then: Decision::Allow, .. } | SettledBy::SessionFolder | SettledBy::Grant(_) => {
-            ProbeOutcome::Allow
-        }
+        SettledBy::Rule { then: Decision::Allow, .. }
+        | SettledBy::SessionFolder
+        | SettledBy::Grant(_)
+        | SettledBy::Confined => ProbeOutcome::Allow,
         SettledBy::Rule { then: Decision::Escalate, .. } | SettledBy::Unannotated => ProbeOutcome::Escalate,
         SettledBy::Rule { then: Decision::Deny, .. } => ProbeOutcome::Deny,
         SettledBy::NoRule => ProbeOutcome::Uncovered,
@@ -179,5 +180,6 @@ fn by_the_rules_alone(gates: &AllowedHosts, reach: ServerReach) -> Context<'_> {
         tools: &[],
         approved: &[],
         reach,
+        confined: false,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{LintKind, Tool, Tools};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Decision, ProtectedPaths, Role, Rule};
+use ironcurtain_policy::{Decision, JudgedRequest, ProtectedPaths, Role, Rule};
 use ironcurtain_policy::{ListEntry, RuleCondition};
 
 /// Letters that are wildcards elsewhere.
@@ -33,6 +33,10 @@ pub(super) fn find(
     }
     // What names nobody is for whatever is annotated one day.
     if condition.server.is_none() && condition.tool.is_none() {
+        return None;
+    }
+    // Every server has these.
+    if condition.tool.iter().flatten().any(|name| JudgedRequest::parse(name).is_some()) {
         return None;
     }
     let mut named = tools.named_by(condition).peekable();
@@ -123,6 +127,7 @@ pub(super) fn misnamed(rule: &Rule, tools: &Tools<'_>) -> Vec<(&'static str, Lin
         found.extend(servers.map(|name| ("if.server", unknown(name))));
         let of_servers = RuleCondition { server: condition.server.clone(), ..RuleCondition::default() };
         let names = condition.tool.iter().flatten();
+        let names = names.filter(|name| JudgedRequest::parse(name).is_none());
         let names = names.filter(|name| !tools.named_by(&of_servers).any(|tool| tool.name == *name));
         found.extend(names.map(|name| ("if.tool", unknown(name))));
     }

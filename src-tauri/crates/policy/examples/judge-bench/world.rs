@@ -111,6 +111,7 @@ impl World {
             tools: &[],
             approved: &[],
             reach: ironcurtain_policy::ServerReach::Unknown,
+            confined: false,
         }
     }
 

@@ -38,6 +38,7 @@ impl Annotations {
                     name: name.as_str().into(),
                     annotation,
                     is_unannotated: false,
+                    request: None,
                 };
                 tools.insert(name, Arc::new(known));
             }

@@ -1,6 +1,6 @@
 //! The findings about the values of a call, and the verdict that comes of them: the strictest wins.
 
-use super::{JudgedValue, session_folder};
+use super::{JudgedValue, confined, session_folder};
 use crate::decision::{DOMAIN_GATE, GRANT, STARTS_PROGRAMS, UNANNOTATED};
 use crate::{
     AllowedBy, Decision, Denial, Escalation, HostGrant, PathGrant, PendingApproval, Permit, ResolvedCall,
@@ -39,6 +39,8 @@ pub(super) enum Discharge<'a> {
     Host(&'a HostGrant),
     /// A grant of the tool covers the call.
     Tool(&'a ToolGrant),
+    /// It is a request to a server that reaches nothing beyond the grants.
+    Confined,
 }
 
 impl<'a> Evaluation<'a> {
@@ -173,6 +175,7 @@ impl Discharge<'_> {
         match self {
             Self::SessionFolder => AllowedBy::SessionFolder,
             Self::Grant(_) | Self::Host(_) | Self::Tool(_) => AllowedBy::Grant,
+            Self::Confined => AllowedBy::Confined,
         }
     }
 
@@ -186,12 +189,13 @@ impl Discharge<'_> {
                 RuleReason::new(GRANT, format!("grant `{}` for `{}:{}`", grant.id, grant.host, grant.port))
             }
             Self::Tool(grant) => RuleReason::new(GRANT, format!("grant `{}` for `{}`", grant.id, grant.tool)),
+            Self::Confined => confined(),
         }
     }
 
     fn grant(&self) -> Option<&String> {
         match self {
-            Self::SessionFolder => None,
+            Self::SessionFolder | Self::Confined => None,
             Self::Grant(grant) => Some(&grant.id),
             Self::Host(grant) => Some(&grant.id),
             Self::Tool(grant) => Some(&grant.id),

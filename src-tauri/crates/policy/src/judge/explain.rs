@@ -53,6 +53,8 @@ pub enum SettledBy {
     },
     /// Nobody has annotated the tool, and its server's entry says to ask about such a one.
     Unannotated,
+    /// It is a request that names no file, and its server reaches nothing beyond the grants.
+    Confined,
     /// No rule: denied.
     NoRule,
 }
@@ -76,8 +78,12 @@ impl<'a> Judging<'a> {
         if self.call.is_unannotated() {
             return self.unannotated(&whole);
         }
-        if let Some(grant) = self.tool_grant(self.rule_for_call()) {
+        let rule = self.rule_for_call();
+        if let Some(grant) = self.tool_grant(rule) {
             return self.step(&whole, SettledBy::Grant(grant.id.clone()), Vec::new());
+        }
+        if self.is_free_request(rule) {
+            return self.step(&whole, SettledBy::Confined, Vec::new());
         }
         self.by_rules(&whole, |rule| cover::cover_call(rule, self.call, self.context.reach))
     }

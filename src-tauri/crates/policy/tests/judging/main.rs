@@ -16,6 +16,7 @@ mod loading;
 mod peer;
 mod properties;
 mod reaching;
+mod requests;
 mod rules;
 mod scene;
 mod shipped;

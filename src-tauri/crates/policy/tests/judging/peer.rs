@@ -223,6 +223,7 @@ fn decide(ground: &Ground, case: &Value, prepare: bool) -> Value {
         tools: &[],
         approved: &[],
         reach: ironcurtain_policy::ServerReach::Unknown,
+        confined: false,
     };
     match judge(&policy(ground, case), &context, call) {
         Verdict::Allow(permit) => json!({ "decision": "allow", "rule": permit.reason().rule }),

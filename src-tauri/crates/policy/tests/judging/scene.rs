@@ -21,6 +21,7 @@ pub(crate) struct Scene {
     pub(crate) tools: Vec<ToolGrant>,
     pub(crate) approved: Vec<PendingApproval>,
     pub(crate) reach: ServerReach,
+    pub(crate) confined: bool,
 }
 
 /// The severity of a verdict: the stricter, the higher.
@@ -79,6 +80,7 @@ impl Scene {
             tools: Vec::new(),
             approved: Vec::new(),
             reach: ServerReach::Unknown,
+            confined: false,
         }
     }
 
@@ -126,6 +128,7 @@ impl Scene {
             tools: &self.tools,
             approved: &self.approved,
             reach: self.reach,
+            confined: self.confined,
         }
     }
 

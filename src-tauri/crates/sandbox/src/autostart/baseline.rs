@@ -1,6 +1,7 @@
 //! The files that run later as they were when a root became writable.
 
 mod difference;
+mod led;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,6 +18,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 pub(super) use difference::BaselineDifference;
+pub(super) use led::LedPaths;
 
 use super::{
     GitConfig,
@@ -25,12 +27,11 @@ use super::{
     folder_walk::{FolderWalk, WalkBounds},
     git,
     git_folders::GitFolders,
-    name_table::{ContentCheck, FURTHER_CONFIG, KnownName, NameTable, is_git_by_name},
-    name_text::{path_text, raw},
+    name_table::{ContentCheck, KnownName, NameTable, is_git_by_name},
+    name_text::raw,
     paths::{above, join, last},
     reopened::open_folder,
 };
-use crate::place::{is_at_or_below, is_below};
 
 /// The bounds of the walk before a root becomes writable: about a tenth of a second where nothing has to wait for a disk.
 const BOUNDS: WalkBounds = WalkBounds { names: 25_000, folders: 3_000, time: Duration::from_secs(5) };
@@ -90,6 +91,7 @@ pub(super) struct Recording<'a> {
     pub(super) git_config: GitConfig,
     pub(super) git_folders: &'a mut GitFolders,
     pub(super) references: &'a mut ConfigReferences,
+    pub(super) led: LedPaths,
     /// Watches a folder, before it is read.
     pub(super) watch: &'a mut dyn FnMut(&str, &OwnedFd) -> io::Result<()>,
 }
@@ -111,11 +113,13 @@ impl Baseline {
             missed: vec![],
             kept: 0,
         };
-        let found = recording.names.find(root, is_git_by_name);
+        recording.lead_from_home(root);
+        recording.lead_from_around(root);
+        let found = recording.references.row(root).or_else(|| recording.names.find(root, is_git_by_name));
         if let Some((row, _)) =
             found.filter(|(row, _)| !itself.is_dir || row.folder && recording.names.closes(row))
         {
-            baseline.add(&open_folder(above(root))?, root, &row, root, &mut recording);
+            baseline.add(&open_folder(above(root))?, root, &row, &mut recording);
         } else if itself.is_dir {
             baseline.walk(root, &mut recording)?;
             baseline.add_led(root, &mut recording);
@@ -132,15 +136,19 @@ impl Baseline {
         while let Some((path, dir)) = walk.next() {
             (recording.watch)(&path, &dir)?;
             let names = walk.names(&path, &dir, recording.git_folders);
+            if names.iter().any(|(name, _)| name == ".git") {
+                recording.led.tops.push(path.clone());
+            }
             let inside = recording.names.find(&path, |path| recording.git_folders.holds(path));
             let inside = inside.map(|(row, _)| row).filter(|row| row.folder);
             for (name, is_dir) in names {
                 let child = join(&path, &name);
                 let exactly = recording.names.exactly(&child, |path| recording.git_folders.holds(path));
-                let row = exactly.filter(|row| row.folder || !is_dir);
+                let everywhere = || recording.references.everywhere(&child).map(|(known, _)| known);
+                let row = exactly.or_else(everywhere).filter(|row| row.folder || !is_dir);
                 let is_closed = row.is_some_and(|row| is_dir && recording.names.closes(&row));
                 if let Some(row) = if is_dir { row } else { row.or(inside) } {
-                    self.add(&dir, &child, &row, root, recording);
+                    self.add(&dir, &child, &row, recording);
                 }
                 if is_dir && !is_closed {
                     walk.enter(child, recording.git_folders);
@@ -153,7 +161,7 @@ impl Baseline {
     }
 
     /// Notes a file or folder, and where a symlink in its place leads, since that is what will be run.
-    fn add(&mut self, dir: &OwnedFd, path: &str, row: &KnownName, root: &str, recording: &mut Recording<'_>) {
+    fn add(&mut self, dir: &OwnedFd, path: &str, row: &KnownName, recording: &mut Recording<'_>) {
         let Ok(stamp) = FileStamp::of(dir, last(path)) else { return };
         let is_config = row.group.check == ContentCheck::GitConfig;
         let is_guarded = is_config && recording.git_config == GitConfig::Guarded && stamp.is_file;
@@ -165,41 +173,11 @@ impl Baseline {
         // Without what it was, a repository's configuration could not be put back.
         self.kept += content.as_ref().filter(|_| !is_config).map_or(0, Vec::len);
         let config = content.clone().filter(|_| is_config).and_then(|text| String::from_utf8(text).ok());
-        if let Some(text) = content.as_ref().filter(|_| is_config || row.name == ".gitconfig") {
-            recording.references.add(path, text, recording.names.home());
-        }
         self.insert(path.to_owned(), BaselineEntry { stamp, cover, content, config });
-        if !stamp.is_dir && !stamp.is_file && cover == Cover::Covered {
-            let real = std::fs::canonicalize(&*raw(path)).ok().map(|real| path_text(&real));
-            self.cover(real, root);
-        }
-    }
-
-    /// Notes what configurations lead to, which may lead further.
-    fn add_led(&mut self, root: &str, recording: &mut Recording<'_>) {
-        let mut looked_at = BTreeSet::new();
-        loop {
-            let is_new = |path: &&String| {
-                is_below(path, root) && !self.entries.contains_key(*path) && !looked_at.contains(*path)
-            };
-            let Some(path) = recording.references.configs().find(is_new).cloned() else { break };
-            if let Ok(dir) = open_folder(above(&path)) {
-                // One that is not watched is looked at in the end.
-                let _ = (recording.watch)(above(&path), &dir);
-                self.add(&dir, &path, &FURTHER_CONFIG, root, recording);
-            }
-            looked_at.insert(path);
-        }
-        for folder in recording.references.hooks().cloned().collect::<Vec<_>>() {
-            self.cover(Some(folder), root);
-        }
-    }
-
-    /// Closes a path as well, if it is in the root.
-    fn cover(&mut self, path: Option<String>, root: &str) {
-        let Some(path) = path.filter(|path| is_at_or_below(path, root) && path != root) else { return };
-        if let Ok(stamp) = FileStamp::of(CWD, &path) {
-            self.insert(path, BaselineEntry { stamp, cover: Cover::Covered, content: None, config: None });
+        let is_link = !stamp.is_dir && !stamp.is_file;
+        let is_hooks = row.folder && row.group.check == ContentCheck::Hook;
+        if cover == Cover::Covered && (is_link || is_hooks) && !recording.led.has(path) {
+            recording.led.lead(recording.references, path, *row);
         }
     }
 

@@ -45,6 +45,7 @@ pub(super) fn judge(row: &KnownName, seen: FileVersions<'_>) -> RunVerdict {
         ContentCheck::Direnv => unless(seen.now.is_none_or(|text| is_allowed(seen.path, text, seen.home))),
         ContentCheck::Agent => unless(seen.now.is_none_or(starts_programs)),
         ContentCheck::AgentToml => unless(seen.now.is_none_or(mentions)),
+        ContentCheck::Sections => unless(!seen.now.is_some_and(has_plain_sections)),
         ContentCheck::Scripts if seen.now.is_some_and(|now| has_same_scripts(seen.before, now)) => {
             RunVerdict::Harmless
         }
@@ -98,6 +99,27 @@ fn is_empty(value: &Value) -> bool {
         Value::Object(fields) => fields.is_empty(),
         Value::Number(_) => false,
     }
+}
+
+/// Sections that run nothing, which `hg clone` and `jj git clone` write: Mercurial's `paths`, and Jujutsu's `revset-aliases`
+/// and `user`.
+const PLAIN_SECTIONS: &[&str] = &["paths", "revset-aliases", "user"];
+
+/// Returns whether every line of a configuration is in a section that runs nothing.
+fn has_plain_sections(text: &[u8]) -> bool {
+    let mut is_inside = false;
+    String::from_utf8_lossy(text).lines().map(str::trim).all(|line| {
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            return true;
+        }
+        if let Some(header) = line.strip_prefix('[') {
+            let section = header.split([']', '.']).next().unwrap_or_default();
+            is_inside = PLAIN_SECTIONS.contains(&section.trim());
+            return is_inside;
+        }
+        // Mercurial includes another file with `%include`.
+        is_inside && !line.starts_with('%')
+    })
 }
 
 /// True if a text has any of the keys in it, or ways of writing that could hide one.
@@ -158,6 +180,27 @@ mod tests {
         assert_eq!(other("/p/.vscode/mcp.json", r#"{"servers":{"a":{}}}"#), RunVerdict::Unasked);
         assert_eq!(other("/p/.codex/config.toml", "[mcp_servers.a]\n"), RunVerdict::Unasked);
         assert_eq!(other("/p/.codex/config.toml", "model = \"x\"\n"), RunVerdict::Listed);
+    }
+
+    #[test]
+    fn a_configuration_of_another_version_control_runs_unasked_unless_it_only_says_where_things_are() {
+        let hg = |text| verdict("/p/.hg/hgrc", None, text, None);
+        let jj = |text| verdict("/p/.jj/repo/config.toml", None, text, None);
+        assert_eq!(hg("# x\n[paths]\ndefault = https://example.org/a\n"), RunVerdict::Listed);
+        assert_eq!(jj("[revset-aliases]\n\"trunk()\" = \"main@origin\"\n"), RunVerdict::Listed);
+        for text in [
+            "[paths]\na = b\n[hooks]\npre-status = evil\n",
+            "[paths]\n%include ../evil\n",
+            "%include ../evil\n",
+            "[alias]\nst = !evil\n",
+        ] {
+            assert_eq!(hg(text), RunVerdict::Unasked, "{text}");
+        }
+        for text in
+            ["ui.editor = \"evil\"\n", "[user]\nname = \"a\"\n [ui]\neditor = \"evil\"\n", "[[user.x]]\n"]
+        {
+            assert_eq!(jj(text), RunVerdict::Unasked, "{text}");
+        }
     }
 
     #[test]

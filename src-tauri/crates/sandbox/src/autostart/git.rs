@@ -5,6 +5,8 @@
 
 mod keys;
 mod plain;
+mod targets;
+mod user;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,11 +19,15 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    fs::{MemfdFlags, memfd_create},
+    fs::{CWD, MemfdFlags, Mode, OFlags, memfd_create, openat},
     io::Errno,
 };
 
+use super::name_text::raw;
+
 pub(super) use keys::{ConfigPaths, resolve};
+pub(super) use targets::{GitTarget, TargetFinder};
+pub(super) use user::UserConfig;
 
 /// Longer than any configuration that people or programs write.
 pub(super) const LONGEST: usize = 1 << 20;
@@ -110,21 +116,6 @@ fn put_back(now: &[u8], old: &ConfigValues, keys: &[String], scratch: &Path) -> 
     text
 }
 
-/// The folders that a configuration names for hooks, and the further configurations.
-pub(super) fn named(text: &[u8]) -> (Vec<String>, Vec<String>) {
-    let lower = text.to_ascii_lowercase();
-    let mentions = |word: &[u8]| lower.windows(word.len()).any(|part| part == word);
-    if !mentions(b"hookspath") && !mentions(b"include") {
-        return (vec![], vec![]);
-    }
-    let mut settings = settings(text).unwrap_or_default();
-    let hooks = settings.remove("core.hookspath").and_then(|mut paths| paths.pop());
-    let is_include =
-        |key: &str| key == "include.path" || key.starts_with("includeif.") && key.ends_with(".path");
-    let configs = settings.into_iter().filter(|(key, _)| is_include(key)).flat_map(|(_, paths)| paths);
-    (hooks.into_iter().collect(), configs.collect())
-}
-
 /// The settings that git reads in a text; none if it cannot read it.
 fn settings(text: &[u8]) -> Option<ConfigValues> {
     if text.len() > LONGEST {
@@ -144,23 +135,77 @@ fn settings(text: &[u8]) -> Option<ConfigValues> {
     Some(settings)
 }
 
-/// The output of git; nothing where it fails, takes too long or says too much. No thread is made for it: a supervisor has one.
+/// The text of a configuration; nothing where there is none, or where it is no plain file.
+pub(super) fn read_config(path: &str) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(openat(CWD, &*raw(path), flags, Mode::empty()).ok()?);
+    let about = file.metadata().ok()?;
+    let mut text = Vec::new();
+    file.take(LONGEST as u64 + 1)
+        .read_to_end(&mut text)
+        .ok()
+        .filter(|read| about.is_file() && *read <= LONGEST)?;
+    Some(text)
+}
+
+/// The output of git about a text; nothing where it fails, takes too long or says too much.
 fn run(arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
-    let mut git = Command::new("git");
-    git.args(arguments).env_clear().env("PATH", PATH).env("LC_ALL", "C").env("HOME", "/nonexistent");
-    git.env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CEILING_DIRECTORIES", "/");
-    let mut stdin = File::from(memfd_create(c"ironcurtain-git", MemfdFlags::CLOEXEC).ok()?);
-    stdin.write_all(input).and_then(|()| stdin.rewind()).ok()?;
-    git.current_dir("/").stdin(Stdio::from(stdin)).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = git.spawn().ok()?;
-    let output = child.stdout.take().and_then(read_in_time);
-    if output.is_none() {
-        let _ = child.kill();
+    let mut run = GitRun::of(arguments);
+    run.git.env("HOME", "/nonexistent").env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
+    run.output(input).ok()
+}
+
+/// A question to git, asked where no repository is.
+struct GitRun {
+    git: Command,
+}
+
+/// Why git gave no answer.
+enum GitFailure {
+    /// There is no git, or it failed.
+    Refused,
+    /// It took too long, or said too much.
+    Unanswered,
+}
+
+impl GitRun {
+    fn of(arguments: &[&str]) -> Self {
+        let mut git = Command::new("git");
+        git.args(arguments).env_clear().env("PATH", PATH).env("LC_ALL", "C");
+        git.env("GIT_CEILING_DIRECTORIES", "/").env("GIT_DIR", "/dev/null").current_dir("/");
+        Self { git }
     }
-    let status = child.wait().ok()?;
-    output.filter(|_| status.success())
+
+    /// Sets a variable of git's.
+    fn variable(&mut self, name: &str, value: &str) {
+        self.git.env(name, value);
+    }
+
+    /// Passes a variable of our own on.
+    fn inherit(&mut self, name: &str) {
+        if let Some(value) = std::env::var_os(name) {
+            self.git.env(name, value);
+        }
+    }
+
+    /// The output of git. No thread is made for it: a supervisor has one.
+    fn output(mut self, input: &[u8]) -> Result<Vec<u8>, GitFailure> {
+        let stdin = || -> io::Result<File> {
+            let mut stdin = File::from(memfd_create(c"ironcurtain-git", MemfdFlags::CLOEXEC)?);
+            stdin.write_all(input)?;
+            stdin.rewind().map(|()| stdin)
+        };
+        let stdin = stdin().map_err(|_| GitFailure::Unanswered)?;
+        self.git.stdin(Stdio::from(stdin)).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = self.git.spawn().map_err(|_| GitFailure::Refused)?;
+        let output = child.stdout.take().and_then(read_in_time);
+        if output.is_none() {
+            let _ = child.kill();
+        }
+        let status = child.wait().map_err(|_| GitFailure::Unanswered)?;
+        let output = output.ok_or(GitFailure::Unanswered)?;
+        if status.success() { Ok(output) } else { Err(GitFailure::Refused) }
+    }
 }
 
 /// All that comes, if it is not too much and comes in time.

@@ -1,15 +1,23 @@
 //! The meaning of a path, by the names of files that run later.
 //!
 //! - Upper and lower case are the same on some file systems, so they are here.
+//! - The list itself is data: `name_table/names.json`.
 
+mod pattern;
 mod table;
 
-use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    sync::LazyLock,
+};
+
+use pattern::{NamePattern, is_pattern};
+use serde::Deserialize;
 
 use super::{AutostartMode, AutostartRules, RunsLater};
-use table::TABLE;
 
-/// Names that are treated alike. A name has up to three components.
+/// The treatment of a group of names.
 #[derive(Debug)]
 pub(super) struct NameGroup {
     pub(super) place: NameScope,
@@ -21,17 +29,17 @@ pub(super) struct NameGroup {
     pub(super) check: ContentCheck,
     /// Quarantined in the strict mode.
     pub(super) strict: bool,
+    /// Written by package managers: counts among what they install, and a new folder of it is listed as one.
+    pub(super) installed: bool,
     pub(super) when: &'static str,
-    files: &'static [&'static str],
-    /// With all that is in them.
-    folders: &'static [&'static str],
 }
 
 /// The folders in which a name counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum NameScope {
     Any,
-    /// The person's home itself.
+    /// The user's home itself.
     Home,
     /// A folder in which git keeps a repository.
     Git,
@@ -49,9 +57,11 @@ pub(super) enum RunVerdict {
 }
 
 /// The question that a file's content is asked, where its name does not tell enough.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum ContentCheck {
     /// None: the name tells enough.
+    #[default]
     Always,
     /// Samples of hooks do not run.
     Hook,
@@ -66,9 +76,11 @@ pub(super) enum ContentCheck {
     AgentToml,
     /// Only its scripts run.
     Scripts,
+    /// Settings of a version control system, of which some sections run nothing.
+    Sections,
 }
 
-/// A line of the table.
+/// A name of the list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownName {
     pub(super) name: &'static str,
@@ -79,28 +91,35 @@ pub(super) struct KnownName {
 /// Folders in which package managers install.
 const DEPENDENCIES: &[&str] = &["/node_modules/", "/site-packages/"];
 
-/// The most components that a name has.
-const DEEPEST: usize = 3;
-
-/// The table by place and name, and the folders that names of several components begin with.
+/// The list, by place and name.
 struct Lookup {
-    rows: [HashMap<&'static str, KnownName>; 3],
+    names: [HashMap<&'static str, KnownName>; 3],
+    /// The last components of those names, of which few paths have one.
+    last: HashSet<&'static str>,
+    /// The most components that one of those names has.
+    deepest: usize,
+    patterns: Vec<(NamePattern, KnownName)>,
 }
 
 static LOOKUP: LazyLock<Lookup> = LazyLock::new(|| {
-    let mut rows = [HashMap::new(), HashMap::new(), HashMap::new()];
-    let [any, home, git] = &mut rows;
-    for group in TABLE {
-        let rows = match group.place {
-            NameScope::Any => &mut *any,
-            NameScope::Home => &mut *home,
-            NameScope::Git => &mut *git,
-        };
-        for (names, folder) in [(group.files, false), (group.folders, true)] {
-            rows.extend(names.iter().map(|name| (*name, KnownName { name, folder, group })));
+    let (names, last) = ([HashMap::new(), HashMap::new(), HashMap::new()], HashSet::new());
+    let mut lookup = Lookup { names, last, deepest: 0, patterns: vec![] };
+    for listed in table::names() {
+        if is_pattern(listed.pattern) {
+            lookup.patterns.push((NamePattern::new(listed.pattern), listed.known));
+            continue;
         }
+        lookup.last.extend(listed.pattern.rsplit('/').next());
+        lookup.deepest = lookup.deepest.max(listed.pattern.split('/').count());
+        let [any, home, git] = &mut lookup.names;
+        let names = match listed.known.group.place {
+            NameScope::Any => any,
+            NameScope::Home => home,
+            NameScope::Git => git,
+        };
+        names.insert(listed.pattern, listed.known);
     }
-    Lookup { rows }
+    lookup
 });
 
 /// The names that count in one sandbox.
@@ -129,28 +148,28 @@ impl NameTable {
         self.home.as_deref()
     }
 
-    /// The line for a path itself.
+    /// Returns the name that stands for a path itself.
     pub(super) fn exactly(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<KnownName> {
         if self.denied.iter().any(|denied| denied == path) {
             return Some(KnownName { name: "", folder: true, group: &table::DENIED });
         }
-        let lookup: &[HashMap<&str, KnownName>; 3] = &LOOKUP.rows;
-        let [any, home, git] = lookup;
-        let mut found = None;
-        let mut end = path.len();
-        for _ in 0..DEEPEST {
-            let Some(start) = path.get(..end).and_then(|above| above.rfind('/')) else { break };
-            let suffix = lower(path.get(start + 1..).unwrap_or_default());
-            let above = path.get(..start).unwrap_or_default();
-            let rows = any.get(suffix.as_ref()).or_else(|| {
-                let at_home = self.strict || self.home.as_deref().is_some_and(|home| home == above);
-                let here = at_home.then(|| home.get(suffix.as_ref())).flatten();
-                here.or_else(|| git.get(suffix.as_ref()).filter(|_| is_git(above)))
-            });
-            // The longest says most.
-            found = rows.copied().or(found);
-            end = start;
-        }
+        let lower = lower(path);
+        let counts = |place: NameScope, above: usize| {
+            let above = path.get(..above).unwrap_or_default();
+            match place {
+                NameScope::Any => true,
+                NameScope::Home => self.strict || self.home.as_deref().is_some_and(|home| home == above),
+                NameScope::Git => is_git(above),
+            }
+        };
+        // The longest name says most.
+        let (depth, name) = named(&lower, counts).unzip();
+        let patterns = LOOKUP.patterns.iter().filter(|(pattern, known)| {
+            depth.is_none_or(|depth| depth < pattern.depth())
+                && pattern.ends(&lower, &|above| counts(known.group.place, above))
+        });
+        let longest = patterns.max_by_key(|(pattern, _)| pattern.depth());
+        let found = longest.map(|(_, known)| *known).or(name);
         found.filter(|row| !self.allows(row) && !self.is_a_dependencys(row, path))
     }
 
@@ -159,6 +178,7 @@ impl NameTable {
     fn is_a_dependencys(&self, row: &KnownName, path: &str) -> bool {
         let is_inside = |folder: &str| path.contains(folder);
         row.group.verdict == RunVerdict::Listed
+            && !row.group.installed
             && !self.strict
             && DEPENDENCIES.iter().any(|folder| is_inside(folder))
     }
@@ -190,12 +210,41 @@ impl NameTable {
     }
 }
 
-/// The line for a folder in which hooks are by a repository's configuration.
+/// A folder in which hooks are.
 pub(super) static HOOK_FOLDER: KnownName = KnownName { name: "hooks", folder: true, group: &table::HOOKS };
 
-/// The line for a further configuration that a repository's names.
+/// A configuration that another one of git's includes.
 pub(super) static FURTHER_CONFIG: KnownName =
     KnownName { name: "config", folder: false, group: &table::CONFIG };
+
+/// A program that git runs because a configuration or a link says so.
+pub(super) static GIT_PROGRAM: KnownName =
+    KnownName { name: "program", folder: false, group: &table::PROGRAM };
+
+/// A folder from which git copies hooks into new repositories.
+pub(super) static GIT_TEMPLATE: KnownName =
+    KnownName { name: "templates", folder: true, group: &table::PROGRAM };
+
+/// The names of the home that stand for one path each.
+pub(super) fn home_names() -> impl Iterator<Item = KnownName> {
+    let names = table::names().map(|listed| listed.known);
+    names.filter(|known| known.group.place == NameScope::Home && !is_pattern(known.name))
+}
+
+/// Returns the longest name of the list that a path ends in, with the number of its components.
+fn named(path: &str, counts: impl Fn(NameScope, usize) -> bool) -> Option<(usize, KnownName)> {
+    let lookup: &Lookup = &LOOKUP;
+    if !lookup.last.contains(path.rsplit('/').next().unwrap_or_default()) {
+        return None;
+    }
+    let ends = path.rmatch_indices('/').take(lookup.deepest).enumerate();
+    let found = ends.filter_map(|(above, (start, _))| {
+        let suffix = path.get(start + 1..)?;
+        let mut known = lookup.names.iter().filter_map(|names| names.get(suffix));
+        Some((above + 1, *known.find(|known| counts(known.group.place, start))?))
+    });
+    found.last()
+}
 
 /// True if a folder is git's by its name, or by that of one in which git keeps further repositories.
 pub(super) fn is_git_by_name(path: &str) -> bool {
@@ -205,14 +254,16 @@ pub(super) fn is_git_by_name(path: &str) -> bool {
 }
 
 /// The names that the strict mode knows, relative to the folder in which they count: those of any folder, and those of the home
-/// as well where `at_home`.
+/// as well where `at_home`. Names with wildcards are left out.
 pub fn strict_names(at_home: bool) -> Vec<String> {
-    let groups = TABLE.iter().filter(|group| group.strict && (at_home || group.place != NameScope::Home));
-    let names = groups.flat_map(|group| {
-        let above = if group.place == NameScope::Git { ".git/" } else { "" };
-        group.files.iter().chain(group.folders).map(move |name| format!("{above}{name}"))
+    let names = table::names().map(|listed| listed.known).filter(|known| !is_pattern(known.name));
+    let strict =
+        names.filter(|known| known.group.strict && (at_home || known.group.place != NameScope::Home));
+    let relative = strict.map(|known| {
+        let above = if known.group.place == NameScope::Git { ".git/" } else { "" };
+        format!("{above}{}", known.name)
     });
-    names.collect()
+    relative.collect()
 }
 
 /// When a file's content is run; nothing for a file that no program of the person's runs by its name.
@@ -272,6 +323,66 @@ mod tests {
     }
 
     #[test]
+    fn names_of_agents_environments_and_desktops_count() {
+        let unasked = |path: &str| runs_later(path, Some("/home/me")).map(|found| found.unasked);
+        for path in [
+            "/p/.hg/hgrc",
+            "/p/.jj/repo/config.toml",
+            "/p/.kiro/settings/mcp.json",
+            "/p/.kiro/hooks/save.kiro.hook",
+            "/p/.windsurf/hooks.json",
+            "/p/.github/copilot/mcp.json",
+            "/p/.github/hooks/a.json",
+            "/p/.factory/mcp.json",
+            "/p/.opencode/plugin/a.ts",
+            "/p/.qwen/settings.json",
+            "/p/.junie/mcp/mcp.json",
+            "/p/.continue/mcpServers/a.yaml",
+            "/home/me/.config/zsh/.zshrc",
+            "/home/me/.config/kitty/kitty.conf",
+            "/home/me/.config/sway/config",
+            "/home/me/.config/awesome/rc.lua",
+            "/home/me/.local/share/applications/firefox.desktop",
+            "/home/me/.local/share/gnome-shell/extensions/a@b/extension.js",
+            "/home/me/.local/lib/python3.12/site-packages/usercustomize.py",
+        ] {
+            assert_eq!(unasked(path), Some(true), "{path}");
+        }
+        for path in [
+            "/p/.venv/bin/python",
+            "/p/.venv/bin/activate",
+            "/p/.venv/lib/python3.12/site-packages/_virtualenv.pth",
+            "/p/.venv/lib/python3.12/site-packages/sitecustomize.py",
+            "/p/env/lib/python3.12/site-packages/a.pth",
+            "/home/me/.local/lib/python3.12/site-packages/a.pth",
+        ] {
+            assert_eq!(unasked(path), Some(false), "{path}");
+        }
+        for path in [
+            "/p/.config/kitty/kitty.conf",
+            "/p/applications/a.desktop",
+            "/home/me/.local/share/applications/icon.png",
+            "/p/.venv/lib/python3.12/site-packages/a.py",
+            "/p/.venv/lib/python3.12/site-packages/a/setup.py",
+            "/p/bin/python",
+            "/p/.hg/store/00changelog.i",
+            "/p/.jj/repo/store/type",
+        ] {
+            assert_eq!(unasked(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_package_managers_write_is_not_moved_in_the_strict_mode_either() {
+        let names =
+            NameTable::new(&AutostartRules { mode: AutostartMode::Strict, ..AutostartRules::default() });
+        for path in ["/p/.venv/bin/python", "/p/.venv/lib/x/site-packages/a.pth"] {
+            let (known, _) = names.find(path, is_git_by_name).unwrap();
+            assert!(known.group.installed && !names.closes(&known) && !known.group.strict, "{path}");
+        }
+    }
+
+    #[test]
     fn what_is_allowed_does_not_count() {
         let names = |allow: &[&str]| {
             let allow = allow.iter().map(|name| (*name).to_owned()).collect();
@@ -321,20 +432,14 @@ mod tests {
 
     #[test]
     fn every_name_stands_once_in_lower_case_with_words_to_say() {
-        for (place, rows) in [NameScope::Any, NameScope::Home, NameScope::Git].iter().zip(&LOOKUP.rows) {
-            let named = TABLE.iter().filter(|group| group.place == *place);
-            assert_eq!(
-                rows.len(),
-                named.map(|group| group.files.len() + group.folders.len()).sum::<usize>(),
-                "{place:?}"
-            );
-        }
-        for group in TABLE {
+        let mut seen = std::collections::BTreeSet::new();
+        for listed in table::names() {
+            let KnownName { name, group, .. } = listed.known;
+            assert!(seen.insert((format!("{:?}", group.place), name)), "{name} stands twice");
             assert!(group.when.starts_with("when you "), "{}", group.when);
-            for name in group.files.iter().chain(group.folders) {
-                assert_eq!(name.to_ascii_lowercase(), *name);
-                assert!(name.split('/').count() <= DEEPEST, "{name}");
-            }
+            assert_eq!(name.to_ascii_lowercase(), name);
+            assert!(!name.is_empty() && !name.starts_with('/') && !name.contains("//"), "{name}");
         }
+        assert!(seen.len() > 200, "{}", seen.len());
     }
 }

@@ -75,6 +75,21 @@ impl QuarantineSlot {
         fs::write(self.to(name), text)
     }
 
+    /// Gives a name of a folder another one by which nothing finds it, and takes nothing; returns where it is then.
+    pub(super) fn disarm(self, dir: &OwnedFd, name: &str) -> io::Result<String> {
+        let disarmed = disarmed(name, &self.kept);
+        let mut moved = renameat(dir, &*raw(name), dir, &*raw(&disarmed));
+        let mut shut = ReopenedFolders::default();
+        if moved.is_err_and(|error| error != Errno::NOENT) {
+            shut.unshut_for_moving(dir, name);
+            moved = renameat(dir, &*raw(name), dir, &*raw(&disarmed));
+        }
+        let _ = fs::remove_dir_all(&self.kept);
+        moved?;
+        let folder = fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd()))?;
+        Ok(path_text(&folder.join(&*raw(&disarmed))))
+    }
+
     /// Moves a name of a folder there; returns where it is then.
     pub(super) fn move_away(self, dir: &OwnedFd, name: &str) -> io::Result<String> {
         let to = self.to(name);

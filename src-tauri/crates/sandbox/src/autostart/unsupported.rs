@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, io, path::Path, time::Duration};
 
-use super::{AutostartRules, Finding};
+use super::{AutostartRules, Countermeasure, Finding};
 
 /// The watcher of all sandboxes: there is none on this platform.
 #[derive(Debug)]
@@ -57,6 +57,10 @@ impl Watcher {
     }
 
     pub fn uncovered(&mut self) -> Vec<String> {
+        match self.0 {}
+    }
+
+    pub fn countermeasures(&mut self) -> Vec<(String, Countermeasure)> {
         match self.0 {}
     }
 

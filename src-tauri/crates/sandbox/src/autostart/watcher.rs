@@ -23,8 +23,9 @@ use rustix::fs::CWD;
 use watched_sandbox::{WatchedSandbox, is_in};
 
 use super::{
-    AutostartRules, Finding,
-    baseline::{Baseline, BaselineEntry, Cover, LONGEST_KEPT, Recording, content},
+    AutostartRules, Countermeasure, Finding,
+    baseline::{Baseline, BaselineEntry, Cover, LONGEST_KEPT, LedPaths, Recording, content},
+    budget::MoveBudgets,
     config_draft,
     config_references::ConfigReferences,
     event_queue::EventQueue,
@@ -56,6 +57,7 @@ pub struct Watcher {
     /// Files whose content decides, with a digest of it.
     contents: BTreeMap<String, Option<u64>>,
     digests: RandomState,
+    budgets: MoveBudgets,
     /// When they were looked at.
     looked: Instant,
 }
@@ -81,7 +83,19 @@ impl Watcher {
         let (git_folders, references) = (GitFolders::default(), ConfigReferences::default());
         let (contents, digests, looked) = (BTreeMap::new(), RandomState::new(), Instant::now());
         let (queue, pending, sandboxes) = (EventQueue::new()?, PendingPaths::default(), BTreeMap::new());
-        Ok(Self { state, queue, pending, sandboxes, git_folders, references, contents, digests, looked })
+        let budgets = MoveBudgets::default();
+        Ok(Self {
+            state,
+            queue,
+            pending,
+            sandboxes,
+            git_folders,
+            references,
+            contents,
+            digests,
+            budgets,
+            looked,
+        })
     }
 
     /// Finishes for processes that were killed: the names of their sandboxes, what was found, and the journal, which is kept until
@@ -99,11 +113,9 @@ impl Watcher {
     fn finish_left(&mut self, left: UnfinishedJournal) -> (String, Vec<Finding>, Option<FinishedJournal>) {
         // No sandbox of a launcher's is called that.
         let key = format!("\0{}", left.journal.scratch().display());
-        for (path, entry) in left.roots.values().flat_map(|baseline| &baseline.entries) {
-            if let Some(text) = &entry.config {
-                self.references.add(path, text.as_bytes(), left.rules.home.as_deref());
-            }
-        }
+        let entries = left.roots.values().flat_map(|baseline| &baseline.entries);
+        let configs = entries.filter_map(|(path, entry)| Some((path.as_str(), entry.config.as_deref()?)));
+        self.references.restore(configs, left.rules.home.as_deref());
         let mut found = left.found;
         // Moves and repairs that were noted and not made.
         found.retain_mut(|finding| match finding {
@@ -172,6 +184,7 @@ impl Watcher {
                 git_config: sandbox.rules.git_config,
                 git_folders: &mut self.git_folders,
                 references: &mut self.references,
+                led: LedPaths::default(),
                 watch: &mut watch,
             },
         )?;
@@ -182,6 +195,11 @@ impl Watcher {
         let closed: Vec<String> = baseline.closed().cloned().collect();
         for reason in &baseline.missed {
             let reason = format!("{reason}; all of it is looked at in the end");
+            sandbox.waiting.push(Finding::Unfinished { reason });
+        }
+        if self.references.user.unknown {
+            let reason =
+                "git did not list your configuration in time, so what it names is not closed".to_owned();
             sandbox.waiting.push(Finding::Unfinished { reason });
         }
         sandbox.roots.insert(root.to_owned(), baseline);
@@ -265,6 +283,14 @@ impl Watcher {
         lost.collect()
     }
 
+    /// What is to be done about sandboxes that make files again and again, by their names.
+    pub fn countermeasures(&mut self) -> Vec<(String, Countermeasure)> {
+        let due = self.sandboxes.iter_mut().flat_map(|(name, sandbox)| {
+            std::mem::take(&mut sandbox.countermeasures).into_iter().map(|due| (name.clone(), due))
+        });
+        due.collect()
+    }
+
     /// Takes the word of a sandbox's supervisor that every path is covered again.
     pub fn covered(&mut self, name: &str) {
         self.drain();
@@ -331,6 +357,7 @@ impl Watcher {
         self.git_folders.retain(in_root);
         self.references.retain(in_root);
         self.contents.retain(|path, _| in_root(path));
+        self.budgets.tidy(self.sandboxes.keys());
     }
 }
 

@@ -56,6 +56,17 @@ impl MountSource {
             FileKind::Directory | FileKind::File => Ok(()),
         }
     }
+
+    /// Refuses a folder that took the place of something else after the watch for pipes and sockets was asked for.
+    pub(super) fn check_watched(&self, path: &str, watched: bool) -> Result<(), MountError> {
+        match self.kind {
+            FileKind::Directory if !watched => Err(MountError::refused(
+                MountRefusal::Kind,
+                format!("`{path}` became a folder just now; try again"),
+            )),
+            FileKind::Directory | FileKind::File => Ok(()),
+        }
+    }
 }
 
 /// A private copy of the mount at `place`.

@@ -67,7 +67,9 @@ impl SpecialLink {
                 SpecialNews::Refused { root, reason } if root == folder => {
                     return Err(NotWatched::Refused(reason));
                 }
-                other => self.note(other).map_err(NotWatched::Broken)?,
+                news @ (SpecialNews::Watched { .. }
+                | SpecialNews::Refused { .. }
+                | SpecialNews::Appeared { .. }) => self.note(news).map_err(NotWatched::Broken)?,
             }
         }
     }
@@ -85,7 +87,8 @@ impl SpecialLink {
             SpecialNews::Refused { root, reason } if !self.aside.contains(&root) => {
                 return Err(io::Error::other(reason));
             }
-            SpecialNews::Watched { .. } | SpecialNews::Refused { .. } => {}
+            SpecialNews::Refused { root, .. } => self.forget(&root)?,
+            SpecialNews::Watched { .. } => {}
         }
         Ok(())
     }

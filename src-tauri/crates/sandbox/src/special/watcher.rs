@@ -1,11 +1,12 @@
-//! What is watched for which sandbox, and what each is told.
+//! The folders that are watched for each sandbox, and the news for it.
 //!
 //! - Work is done in slices, so that a large folder does not hold up what is told of another.
 //! - A folder that came later and cannot be watched is masked itself.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     io,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -13,7 +14,10 @@ use super::{
     MOST_MASKED, SpecialNews, SpecialRequest,
     folders::{FolderError, FolderEvent, WatchedFolders, is_folder, is_special},
 };
-use crate::place::{is_at_or_below, is_below};
+use crate::{
+    autostart::name_text::raw,
+    place::{FileId, is_at_or_below, is_below},
+};
 
 /// The time for which is worked before others have their turn.
 const SLICE: Duration = Duration::from_millis(10);
@@ -38,9 +42,20 @@ pub(super) type LinkNumber = u64;
 pub(super) struct SpecialWatcher {
     bounds: FolderBounds,
     folders: WatchedFolders,
-    /// By sandbox and root, the paths in it that are not shown.
-    roots: BTreeMap<LinkNumber, BTreeMap<String, Vec<String>>>,
+    /// By sandbox and path.
+    roots: BTreeMap<LinkNumber, BTreeMap<String, Root>>,
     walks: VecDeque<Walk>,
+    /// Folders that came later and that no walk has begun with.
+    queued: BTreeSet<String>,
+}
+
+/// A folder that a sandbox is shown.
+#[derive(Debug)]
+struct Root {
+    /// The paths in it that are not shown.
+    hidden: Vec<String>,
+    /// The folder itself. One that is moved is still shown, and its paths are others.
+    identity: Option<FileId>,
 }
 
 /// Folders that are to be watched.
@@ -53,13 +68,14 @@ struct Walk {
     found: Vec<String>,
     folders: usize,
     names: usize,
-    until: Instant,
+    /// Set when it begins.
+    until: Option<Instant>,
 }
 
 impl SpecialWatcher {
     pub(super) fn new(bounds: FolderBounds) -> io::Result<Self> {
-        let (roots, walks) = (BTreeMap::new(), VecDeque::new());
-        Ok(Self { bounds, folders: WatchedFolders::new()?, roots, walks })
+        let (roots, walks, queued) = (BTreeMap::new(), VecDeque::new(), BTreeSet::new());
+        Ok(Self { bounds, folders: WatchedFolders::new()?, roots, walks, queued })
     }
 
     /// The folders, which have news when something happens in one.
@@ -75,7 +91,8 @@ impl SpecialWatcher {
     pub(super) fn request(&mut self, link: LinkNumber, request: SpecialRequest) {
         match request {
             SpecialRequest::Watch { root, hidden } => {
-                self.roots.entry(link).or_default().insert(root.clone(), hidden);
+                let identity = identity(&root);
+                self.roots.entry(link).or_default().insert(root.clone(), Root { hidden, identity });
                 self.walk(Some(link), root.clone(), root);
             }
             SpecialRequest::Forget { root } => {
@@ -98,8 +115,14 @@ impl SpecialWatcher {
         for event in self.folders.read() {
             match event {
                 FolderEvent::File(path) if is_special(&path) => self.appeared(&path, &mut news),
+                FolderEvent::File(path) if identity(&path).is_none() => self.missing(&path, &mut news),
                 FolderEvent::File(_) => {}
-                FolderEvent::Folder(path) => self.look_at(path),
+                FolderEvent::Folder(path) => {
+                    if !is_folder(&path) {
+                        self.missing(&path, &mut news);
+                    }
+                    self.look_at(path);
+                }
                 FolderEvent::Lost => self.look_again(),
             }
         }
@@ -114,7 +137,6 @@ impl SpecialWatcher {
                 }
                 (Ok(true), None) => walk.found.iter().for_each(|path| self.appeared(path, &mut news)),
                 (Err(reason), Some(link)) => {
-                    self.request(link, SpecialRequest::Forget { root: walk.root.clone() });
                     news.push((link, SpecialNews::Refused { root: walk.root, reason }));
                 }
                 // What cannot be watched is masked as a whole, and cannot be where it is a root.
@@ -133,6 +155,10 @@ impl SpecialWatcher {
 
     /// Watches folders of a walk; returns true at its end.
     fn step(&mut self, walk: &mut Walk, until: Instant) -> Result<bool, String> {
+        let walk_until = *walk.until.get_or_insert_with(|| Instant::now() + self.bounds.time);
+        if walk.first.is_none() {
+            self.queued.remove(&walk.root);
+        }
         let root = &walk.root;
         while let Some(path) = walk.waiting.pop() {
             if self.is_hidden(walk.first, &path) {
@@ -144,6 +170,9 @@ impl SpecialWatcher {
                     walk.names += listing.names;
                     walk.found.extend(listing.special);
                     walk.waiting.extend(listing.folders);
+                }
+                Err(FolderError::OutOfReach) if walk.first.is_some() && path == *root => {
+                    return Err(format!("`{root}` was moved or removed while it was searched"));
                 }
                 Err(FolderError::OutOfReach) => self.folders.forget(&path, |_| false),
                 Err(FolderError::Closed) if path == *root => {
@@ -167,7 +196,7 @@ impl SpecialWatcher {
                 let slow = || {
                     format!("could not be searched for named pipes and sockets within {} s", time.as_secs())
                 };
-                (Instant::now() > walk.until).then(slow)
+                (Instant::now() > walk_until).then(slow)
             };
             if let Some(too_much) = too_much {
                 return Err(format!("`{root}` {too_much}; allow a smaller folder inside it"));
@@ -180,16 +209,15 @@ impl SpecialWatcher {
     }
 
     fn walk(&mut self, first: Option<LinkNumber>, root: String, from: String) {
-        let until = Instant::now() + self.bounds.time;
         let (waiting, found) = (vec![from], vec![]);
-        self.walks.push_back(Walk { first, root, waiting, found, folders: 0, names: 0, until });
+        self.walks.push_back(Walk { first, root, waiting, found, folders: 0, names: 0, until: None });
     }
 
     /// Looks at a folder to which something has happened.
     fn look_at(&mut self, path: String) {
         if !is_folder(&path) {
             self.folders.forget(&path, |_| false);
-        } else if self.is_needed(&path) {
+        } else if self.is_needed(&path) && self.queued.insert(path.clone()) {
             self.walk(None, path.clone(), path);
         }
     }
@@ -200,10 +228,22 @@ impl SpecialWatcher {
         roots.into_iter().for_each(|root| self.look_at(root));
     }
 
+    /// A name was reported at a path where nothing is. Where the folder that is shown is elsewhere by now, the names in it are not
+    /// known any more.
+    fn missing(&self, path: &str, news: &mut Vec<(LinkNumber, SpecialNews)>) {
+        for (link, roots) in &self.roots {
+            let moved = roots.iter().filter(|(root, _)| is_below(path, root));
+            for (root, _) in moved.filter(|(root, shown)| identity(root) != shown.identity) {
+                let reason = format!("`{root}` was moved while a server was shown it");
+                news.push((*link, SpecialNews::Refused { root: root.clone(), reason }));
+            }
+        }
+    }
+
     /// Tells every sandbox that sees the path.
     fn appeared(&self, path: &str, news: &mut Vec<(LinkNumber, SpecialNews)>) {
         for (link, roots) in &self.roots {
-            if roots.iter().any(|(root, hidden)| is_below(path, root) && !covers(hidden, path)) {
+            if roots.iter().any(|(root, shown)| is_below(path, root) && !covers(&shown.hidden, path)) {
                 news.push((*link, SpecialNews::Appeared { path: path.to_owned() }));
             }
         }
@@ -211,8 +251,8 @@ impl SpecialWatcher {
 
     /// Returns true if no sandbox, or not the one in question, sees a path.
     fn is_hidden(&self, link: Option<LinkNumber>, path: &str) -> bool {
-        let of = |roots: &BTreeMap<String, Vec<String>>| {
-            roots.iter().any(|(root, hidden)| is_at_or_below(path, root) && !covers(hidden, path))
+        let of = |roots: &BTreeMap<String, Root>| {
+            roots.iter().any(|(root, shown)| is_at_or_below(path, root) && !covers(&shown.hidden, path))
         };
         match link {
             Some(link) => !self.roots.get(&link).is_some_and(of),
@@ -227,10 +267,15 @@ impl SpecialWatcher {
     fn unwatch(&mut self, root: &str) {
         let roots = &self.roots;
         let is_needed = |path: &str| {
-            roots.values().flatten().any(|(root, hidden)| is_at_or_below(path, root) && !covers(hidden, path))
+            let mut all = roots.values().flatten();
+            all.any(|(root, shown)| is_at_or_below(path, root) && !covers(&shown.hidden, path))
         };
         self.folders.forget(root, is_needed);
     }
+}
+
+fn identity(path: &str) -> Option<FileId> {
+    FileId::at(Path::new(&*raw(path)))
 }
 
 fn covers(hidden: &[String], path: &str) -> bool {
@@ -239,7 +284,7 @@ fn covers(hidden: &[String], path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path, process::Command};
+    use std::{fs, process::Command};
 
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -327,6 +372,19 @@ mod tests {
         watcher.request(1, SpecialRequest::Forget { root: root.clone() });
         pipe(&at("a/later"));
         assert_eq!(watcher.work(), []);
+    }
+
+    #[test]
+    fn a_folder_that_is_moved_is_reported_when_a_name_appears_in_it() {
+        let (_dir, base) = place();
+        let (root, moved) = (format!("{base}/above/root"), format!("{base}/elsewhere/root"));
+        fs::create_dir_all(&root).unwrap();
+        let mut watcher = SpecialWatcher::new(BOUNDS).unwrap();
+        watch(&mut watcher, 1, &root, &[]);
+        fs::rename(format!("{base}/above"), format!("{base}/elsewhere")).unwrap();
+        pipe(&format!("{moved}/pipe"));
+        let reason = format!("`{root}` was moved while a server was shown it");
+        assert_eq!(news(&mut watcher), [(1, SpecialNews::Refused { root, reason })]);
     }
 
     #[test]

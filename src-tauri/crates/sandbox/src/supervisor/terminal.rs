@@ -29,7 +29,7 @@ use super::{
     wait,
 };
 use crate::{
-    autostart::{AutostartRules, ChangeKind, Finding, FinishedJournal, Watcher},
+    autostart::{AutostartRules, ChangeKind, Countermeasure, Finding, FinishedJournal, Watcher},
     control::SandboxEvent,
     enter::FAILED,
     mounts::{Mounts, RestoredMask},
@@ -196,6 +196,10 @@ impl ForegroundTerminal {
             }
             if named || watcher.patience().is_some() {
                 watcher.read().iter().try_for_each(|(_, finding)| self.find(finding))?;
+                let is_over = |(_, due): &(String, Countermeasure)| matches!(due, Countermeasure::End { .. });
+                if watcher.countermeasures().iter().any(is_over) {
+                    return Ok(bwrap.kill());
+                }
             }
             if mounted || special || !watcher.uncovered().is_empty() {
                 for RestoredMask { path, hidden } in mounts.restore_masks()? {

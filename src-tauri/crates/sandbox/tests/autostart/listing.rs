@@ -1,6 +1,6 @@
 //! Files that stay, and are listed.
 
-use ironcurtain_sandbox::autostart::{ChangeKind, Finding};
+use ironcurtain_sandbox::autostart::{AutostartMode, AutostartRules, ChangeKind, Finding};
 
 use crate::scene::{Scene, short};
 
@@ -40,6 +40,37 @@ fn what_is_gone_again_or_as_it_was_is_not_listed() {
     std::fs::remove_file(scene.at("root/.npmrc")).unwrap();
     scene.write("root/Makefile", "a\n");
     assert_eq!(scene.finish(), []);
+}
+
+#[test]
+fn what_package_managers_write_into_an_environment_is_listed_and_stays() {
+    for rules in [AutostartMode::Listed, AutostartMode::Strict] {
+        let mut scene = Scene::new(AutostartRules { mode: rules, ..AutostartRules::default() });
+        scene.write("root/old/.venv/bin/pytest", "#!/bin/sh\n");
+        scene.open();
+        let packages = ".venv/lib/python3.12/site-packages";
+        // As `uv sync` does in a new environment, and `pip install` in one that is there.
+        for name in ["activate", "python", "pytest", "uvicorn"] {
+            scene.write(&format!("root/.venv/bin/{name}"), "#!/bin/sh\n");
+        }
+        scene.write(&format!("root/{packages}/_virtualenv.pth"), "import _virtualenv\n");
+        scene.write(&format!("root/{packages}/_virtualenv.py"), "");
+        scene.write("root/old/.venv/bin/pytest", "#!/usr/bin/python3\n");
+        scene.write("root/old/.venv/bin/uvicorn", "#!/usr/bin/python3\n");
+        let mut found = scene.happened();
+        assert!(!found.iter().any(|one| matches!(one, Finding::Quarantined { .. })), "{found:?}");
+        found = scene.finish();
+        let expected = [
+            "changed old/.venv/bin/pytest".to_owned(),
+            "new .venv/bin".to_owned(),
+            format!("new {packages}/_virtualenv.pth"),
+            "new old/.venv/bin/uvicorn".to_owned(),
+        ];
+        assert_eq!(short(&scene.root(), &found), expected);
+        for name in ["bin/activate", "bin/uvicorn", "lib/python3.12/site-packages/_virtualenv.pth"] {
+            assert!(scene.exists(&format!("root/.venv/{name}")), "{name}");
+        }
+    }
 }
 
 #[test]

@@ -6,8 +6,10 @@
 mod closing;
 mod configurations;
 mod killed;
+mod led;
 mod listing;
 mod quarantining;
+mod recreating;
 mod repositories;
 mod scene;
 mod shut;

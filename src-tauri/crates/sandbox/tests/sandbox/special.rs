@@ -7,7 +7,7 @@ use std::{
 };
 
 use ironcurtain_sandbox::{
-    ControlAnswer, MountAccess,
+    ControlAnswer,
     MountAccess::{ReadOnly, ReadWrite},
     MountRefusal, View,
 };
@@ -27,7 +27,7 @@ impl UserPipe {
         let path = place.path(name);
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         let mut open = OpenOptions::new();
-        let mut ends =
+        let ends =
             open.read(true).write(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
         let mut ends = ends.open(&path).unwrap();
         ends.write_all(b"the user's").unwrap();
@@ -196,7 +196,7 @@ fn a_folder_with_more_pipes_than_are_masked_is_refused_with_what_to_do() {
         "`{dir}` has more than 512 named pipes and sockets, too many to mask; allow a smaller folder inside it"
     );
     assert_eq!((code, message), (MountRefusal::Special, expected));
-    probe.add(&place.path("dir/fine"), MountAccess::ReadOnly);
+    probe.add(&place.path("dir/fine"), ReadOnly);
 }
 
 #[test]

@@ -68,6 +68,7 @@ impl<'a> Scene<'a> {
             tools: &[],
             approved: &[],
             reach: ironcurtain_policy::ServerReach::Unknown,
+            confined: false,
         };
         let Verdict::Escalate(escalation) = judge(&policy, &context, call) else { panic!("not asked") };
         let home = CanonicalPath::assume_canonical("/home/u").unwrap();

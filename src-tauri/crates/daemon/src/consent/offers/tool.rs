@@ -1,8 +1,9 @@
 //! The offer of a tool for longer than a call. Pure.
 
+use super::request::request_offer;
 use super::{STANDING, joined};
 use crate::consent::{Lifetime, Offer, Reach, visible};
-use ironcurtain_policy::{Role, ToolUse, Verb, words};
+use ironcurtain_policy::{JudgedRequest, Role, ToolUse, Verb, words};
 
 /// Words in the name of a tool that runs what it is given.
 const RUNS: [&str; 13] = [
@@ -16,6 +17,9 @@ const LONGEST: usize = 200;
 /// The offer to let `client` go on using a tool of `server` with the values that it is bound to. `runs` says that the tool runs
 /// what it is given.
 pub(in crate::consent) fn tool_offer(client: &str, server: &str, tool: &ToolUse, runs: bool) -> Offer {
+    if let Some(request) = JudgedRequest::parse(tool.tool()) {
+        return request_offer(client, server, (request, tool));
+    }
     let name = visible::line(tool.tool());
     let (label, what) = match (bound_text(tool), values(tool)) {
         _ if tool.is_exact() => {

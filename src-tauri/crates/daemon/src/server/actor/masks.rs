@@ -8,6 +8,7 @@ use ironcurtain_sandbox::{ControlAnswer, ControlOp};
 impl Actor {
     /// Has the supervisor look whether every mask is in place.
     pub(super) async fn check(&mut self) {
+        self.act_on_due().await;
         let Some(control) = self.running.as_mut().and_then(Running::control) else { return };
         match control.ask(ControlOp::Check).await {
             Ok(ControlAnswer::Checked) => {

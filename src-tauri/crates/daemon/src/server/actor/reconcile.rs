@@ -132,6 +132,7 @@ impl Actor {
         );
         let standing = o.containment.as_ref().map(|c| c.standing(&o.around));
         new.needs.extend(standing.unwrap_or_default());
+        self.withhold_writing(&mut new.needs);
         for need in &mut new.needs {
             need.named = need.file && need.writable && self.named.contains(&need.path);
         }
@@ -192,6 +193,7 @@ impl Actor {
         round.held |= !self.network_is_cut_off().await;
         let lost = self.running.as_mut().and_then(Running::control).map(SupervisorControl::uncovered);
         self.tell_uncovered(lost.unwrap_or_default()).await;
+        round.failed.extend(self.withheld());
         round
     }
 

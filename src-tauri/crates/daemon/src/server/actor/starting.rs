@@ -17,6 +17,9 @@ use tokio::time::Instant;
 impl Actor {
     /// Starts the process with everything mounted that is to be seen, and greets it if the client has.
     pub(super) async fn start_server(&mut self) {
+        if let Some(reason) = self.recreating.ended() {
+            return self.not_running(reason);
+        }
         if self.quick_ends >= 3 && self.started.elapsed() < STEADY * self.quick_ends.min(15) {
             return self.not_running(DownReason::EndsTooSoon(self.quick_ends));
         }

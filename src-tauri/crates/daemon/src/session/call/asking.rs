@@ -176,15 +176,14 @@ impl Session {
     }
 }
 
-/// All that tells a call apart from any other for which the question would look the same: its arguments as they were written
-/// and as they are sent, what it asks for beside them, what is asked about, and what stands at its paths.
+/// All that tells a call apart from any other for which the question would look the same: its arguments as they are sent,
+/// the task that it makes, what is asked about, and what stands at its paths.
 fn facts(call: &Call, escalation: &Escalation, paths: &FoundPaths) -> Vec<String> {
     let mut facts = vec![
-        serde_json::to_string(call.tool.written_arguments()).unwrap_or_default(),
         serde_json::to_string(escalation.call.transport_arguments()).unwrap_or_default(),
         format!("{:?}", escalation.values),
         format!("{paths:?}"),
-        serde_json::to_string(&call.tool.beside_arguments()).unwrap_or_default(),
+        format!("{:?}", call.tool.task()),
     ];
     facts.extend(paths.iter().map(|found| file_state(&found.path)));
     facts

@@ -4,16 +4,15 @@
 //!   written, the call does not happen.
 //! - Calls that came together are put on record together, and sent together, in their order.
 
+use super::Call;
 use super::record::allowed_by;
-use super::{Call, Decided};
 use crate::consent::{NotApproved, Stop};
-use crate::server::{MemoryShare, ServerAnswer, ServerConnection};
+use crate::server::{MemoryShare, ServerAnswer, ServerConnection, ServerRequest};
 use crate::session::Session;
 use crate::session::authorize::Authorization;
 use crate::session::refusal::CallRefusal;
 use ironcurtain_audit::{Event, Pending, PolicyDecision};
 use ironcurtain_policy::{Permit, RuleReason};
-use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -25,7 +24,7 @@ pub(in crate::session) struct Together(Vec<(Pending, Box<Ready>)>);
 struct Ready {
     call: Call,
     permit: Permit,
-    params: Box<RawValue>,
+    request: ServerRequest,
     connection: ServerConnection,
 }
 
@@ -39,9 +38,9 @@ impl Together {
         connection: ServerConnection,
     ) {
         match decision(session, &call, &authorization) {
-            Ok((entry, params)) => {
+            Ok((entry, request)) => {
                 let permit = authorization.permit;
-                self.0.push((entry, Box::new(Ready { call, permit, params, connection })));
+                self.0.push((entry, Box::new(Ready { call, permit, request, connection })));
             }
             Err(refusal) => session.refuse(&call, &refusal),
         }
@@ -56,10 +55,10 @@ impl Together {
         let first = session.services.audit.record_all(entries).await;
         let _gathered = calls.first().map(|call| call.connection.gather());
         for (ready, nth) in calls.into_iter().zip(0..) {
-            let Ready { call, permit, params, connection } = *ready;
+            let Ready { call, permit, request, connection } = *ready;
             let sent = first.clone().map_err(CallRefusal::from).and_then(|first| {
                 let then = pass_on(session, &call, first + nth);
-                send(session, &call, (&permit, false), &connection, (first + nth, params), then)
+                send(session, &call, (&permit, false), &connection, (first + nth, request), then)
             });
             match sent {
                 Ok(()) => session.services.metrics.forwarded(call.began.elapsed()),
@@ -76,10 +75,10 @@ pub(super) async fn forward_alone(
     authorization: &Authorization,
     connection: &ServerConnection,
 ) -> Result<(), CallRefusal> {
-    let (entry, params) = decision(session, call, authorization)?;
+    let (entry, request) = decision(session, call, authorization)?;
     let decision = session.services.audit.record_all(vec![entry]).await?;
     let then = pass_on(session, call, decision);
-    send(session, call, granted(authorization), connection, (decision, params), then)
+    send(session, call, granted(authorization), connection, (decision, request), then)
 }
 
 /// Forwards a call; the answer goes to `then`, with the entry of the decision.
@@ -90,26 +89,27 @@ pub(super) async fn forward(
     connection: &ServerConnection,
     then: impl FnOnce(u64, ServerAnswer, MemoryShare) + Send + 'static,
 ) -> Result<(), CallRefusal> {
-    let (entry, params) = decision(session, call, authorization)?;
+    let (entry, request) = decision(session, call, authorization)?;
     let decision = session.services.audit.record_all(vec![entry]).await?;
     let then = move |answer, held| then(decision, answer, held);
-    send(session, call, granted(authorization), connection, (decision, params), then)
+    send(session, call, granted(authorization), connection, (decision, request), then)
 }
 
-/// The entry of the decision, and the parameters that are sent.
+/// The entry of the decision, and the request that is sent.
 fn decision(
     session: &Session,
     call: &Call,
     authorization: &Authorization,
-) -> Result<(Pending, Box<RawValue>), CallRefusal> {
+) -> Result<(Pending, ServerRequest), CallRefusal> {
     let permit = &authorization.permit;
-    let params = call.tool.forwarded(permit.call())?;
-    let mut entry = session.about(call, &authorization.inspected, Event::Decision, "");
+    let request = call.tool.forwarded(permit.call())?;
+    let dropped = call.tool.dropped().unwrap_or_default();
+    let mut entry = session.about(call, &authorization.inspected, Event::Decision, dropped);
     let RuleReason { rule, reason } = permit.reason();
     entry.policy_decision = Some(PolicyDecision::allow(allowed_by(permit.allowed_by()), rule, reason));
     entry.policy_hash = Some(authorization.snapshot.hash.clone());
     entry.grant_id = permit.grants().first().cloned();
-    Ok((Pending::of(entry)?, params))
+    Ok((Pending::of(entry)?, request))
 }
 
 /// Passes the answer to a call on.
@@ -118,10 +118,10 @@ fn pass_on(
     call: &Call,
     decision: u64,
 ) -> impl FnOnce(ServerAnswer, MemoryShare) + Send + use<> {
-    let (waiting, ticket, began) = (Arc::downgrade(session), call.ticket.clone(), call.began);
+    let (waiting, ticket, decided) = (Arc::downgrade(session), call.ticket.clone(), call.decided(decision));
     move |answer, held| {
         if let Some(session) = waiting.upgrade() {
-            session.answered(&ticket, Decided { decision, began }, answer, held);
+            session.answered(&ticket, decided, answer, held);
         }
     }
 }
@@ -137,7 +137,7 @@ fn send(
     call: &Call,
     (permit, is_answered): (&Permit, bool),
     connection: &ServerConnection,
-    (decision, params): (u64, Box<RawValue>),
+    (decision, request): (u64, ServerRequest),
     then: impl FnOnce(ServerAnswer, MemoryShare) + Send + 'static,
 ) -> Result<(), CallRefusal> {
     // Putting it on record may have taken a while.
@@ -156,7 +156,8 @@ fn send(
     session.counts.allowed.fetch_add(1, Ordering::Relaxed);
     session.services.metrics.decided("allow");
     session.services.grants.used(permit.grants());
-    let place = connection.ask("tools/call", Some(params), call.budget.clone(), then);
+    session.server.keep(&request);
+    let place = connection.ask(request, call.budget.clone(), then);
     session.forwarded(&call.ticket, place);
     Ok(())
 }

@@ -6,9 +6,10 @@ use crate::judging::InspectedCall;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::session::Session;
 use crate::session::refusal::CallRefusal;
-use crate::wire::result_line;
+use crate::wire::{error_line, result_line};
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision, redacted};
 use ironcurtain_policy::{AllowedBy, Denial, DeniedBy};
+use rmcp::model::ErrorCode;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
@@ -51,12 +52,17 @@ impl Session {
         refusal
     }
 
-    /// Answers with a tool result that says why not.
+    /// Answers why not: a tool call with a result that says it, another request with an error.
     pub(super) fn refuse(&self, call: &Call, refusal: &CallRefusal) {
         if matches!(refusal, CallRefusal::NotApproved(_)) {
             self.counts.denied.fetch_add(1, Ordering::Relaxed);
         }
-        self.finish(&call.ticket, result_line(&call.ticket.id, &refusal.result()));
+        let id = &call.ticket.id;
+        let line = match call.tool.request {
+            None => result_line(id, &refusal.result()),
+            Some(_) => error_line(Some(id), ErrorCode::INVALID_REQUEST.0, &refusal.text()),
+        };
+        self.finish(&call.ticket, line);
     }
 
     /// Puts on record that a call which was allowed did not happen, and why.
@@ -111,6 +117,7 @@ impl Session {
     ) -> Entry {
         let mut entry = self.entry(event, summary);
         entry.request_id = Some(call.ticket.id.as_json().to_owned());
+        entry.method = Some(call.tool.method().to_owned()).filter(|_| call.tool.request.is_some());
         entry.tool_name = Some(call.tool.tool.clone());
         entry.paths = inspected.paths.texts();
         entry.arguments = Some(redacted(&inspected.arguments));
@@ -137,6 +144,7 @@ pub(super) fn allowed_by(by: AllowedBy) -> DecidedBy {
         AllowedBy::SessionFolder => DecidedBy::SessionFolder,
         AllowedBy::Grant => DecidedBy::Grant,
         AllowedBy::Introspection => DecidedBy::Introspection,
+        AllowedBy::Confined => DecidedBy::PassedOn,
     }
 }
 

@@ -185,6 +185,7 @@ fn outcome(
         tools: &[],
         approved: &[],
         reach: ironcurtain_policy::ServerReach::Unknown,
+        confined: false,
     };
     let verdict = judge(policy, &context, call);
     Some((ProbeOutcome::of(&verdict), verdict.rule().to_owned()))

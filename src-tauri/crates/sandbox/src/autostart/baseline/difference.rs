@@ -105,6 +105,13 @@ impl Baseline {
         self.came(above(path))
     }
 
+    /// Returns whether a folder of the list, or all that it has in it, came since.
+    pub(in crate::autostart) fn is_new_folder(&self, folder: &str) -> bool {
+        let below = format!("{folder}/");
+        let known = self.entries.range(below.clone()..).next();
+        !known.is_some_and(|(path, _)| path.starts_with(&below)) && (self.whole || self.came(folder))
+    }
+
     /// True if a folder, or one around it, was made since or moved to where it is.
     pub(in crate::autostart) fn came(&self, folder: &str) -> bool {
         let ends = std::iter::once(folder.len()).chain(folder.rmatch_indices('/').map(|(at, _)| at));

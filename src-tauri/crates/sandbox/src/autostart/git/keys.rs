@@ -120,6 +120,14 @@ pub(super) fn runs(key: &str, value: &str, paths: &ConfigPaths<'_>) -> bool {
         "submodule.update" => return value.trim_start().starts_with('!'),
         _ => {}
     }
+    names_program(key, value)
+}
+
+/// Returns whether the value of a key is the command line of a program.
+pub(super) fn names_program(key: &str, value: &str) -> bool {
+    let (section, rest) = key.split_once('.').unwrap_or((key, ""));
+    let name = rest.rsplit('.').next().unwrap_or_default();
+    let short = format!("{section}.{name}");
     let named = KEYS.contains(&short.as_str())
         || section == "pager"
         || ENDINGS.iter().any(|ending| name.ends_with(ending));
@@ -127,6 +135,17 @@ pub(super) fn runs(key: &str, value: &str, paths: &ConfigPaths<'_>) -> bool {
     let says_whether =
         ["pager", "color"].contains(&section) || short == "core.fsmonitor" || name.ends_with("exec");
     named && !(says_whether && is_boolean(value)) && !(short == "credential.helper" && value.is_empty())
+}
+
+/// Returns whether a configuration mentions a key that has git run or read something. git has no other way to write a key.
+pub(super) fn may_run(text: &[u8]) -> bool {
+    if super::plain::is_harmless(text) {
+        return false;
+    }
+    let lower = text.to_ascii_lowercase();
+    let names = KEYS.iter().filter_map(|key| key.rsplit('.').next());
+    let mut words = names.chain(ENDINGS.iter().copied()).chain(["include", "alias", "pager", "update"]);
+    words.any(|word| lower.windows(word.len()).any(|part| part == word.as_bytes()))
 }
 
 /// True if an address names a program that is to talk for git, as `ext::` does.

@@ -1,247 +1,106 @@
-//! The names of files that run later. A name has up to three components, in lower case.
+//! The list of autostart names, read from `names.json`, and the groups that no name stands for.
 
-use super::{ContentCheck, NameGroup, NameScope, RunVerdict};
+use std::sync::LazyLock;
 
-const GROUP: NameGroup = NameGroup {
+use serde::Deserialize;
+
+use super::{ContentCheck, KnownName, NameGroup, NameScope, RunVerdict};
+
+/// The list: groups of names that are treated alike, each name with the source that documents it.
+const LIST: &str = include_str!("names.json");
+
+/// One group of the list.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListedGroup {
+    when: &'static str,
+    place: NameScope,
+    protection: Protection,
+    #[serde(default)]
+    check: ContentCheck,
+    /// Patterns with their sources. One that ends in `/` stands for a folder and everything in it.
+    names: Vec<(&'static str, &'static str)>,
+}
+
+/// The way in which the files of a group are protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Protection {
+    /// A program of the user's runs it without being asked: closed, and quarantined when it appears.
+    Unasked,
+    /// The program asks first: closed, and listed when it appears.
+    Asked,
+    /// Listed when it appears; quarantined in the strict mode.
+    Strict,
+    /// Listed when it appears.
+    Listed,
+    /// Package managers write it all the time: listed when it appears, also among what they install, and never moved.
+    Installed,
+}
+
+/// A line of the list, with its group.
+pub(super) struct ListedName {
+    pub(super) pattern: &'static str,
+    pub(super) known: KnownName,
+}
+
+static GROUPS: LazyLock<Vec<(NameGroup, ListedGroup)>> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "the list is part of the program, and a test reads it")]
+    let listed: Vec<ListedGroup> = serde_json::from_str(LIST).expect("names.json is readable");
+    listed.into_iter().map(|group| (group.treatment(), group)).collect()
+});
+
+/// Every name of the list.
+pub(super) fn names() -> impl Iterator<Item = ListedName> {
+    GROUPS.iter().flat_map(|(group, listed)| {
+        listed.names.iter().map(move |(text, _source)| {
+            let pattern = text.strip_suffix('/').unwrap_or(text);
+            let known = KnownName { name: pattern, folder: pattern.len() < text.len(), group };
+            ListedName { pattern, known }
+        })
+    })
+}
+
+impl ListedGroup {
+    fn treatment(&self) -> NameGroup {
+        let (closed, verdict, strict) = match self.protection {
+            Protection::Unasked => (true, RunVerdict::Unasked, true),
+            Protection::Asked => (true, RunVerdict::Listed, true),
+            Protection::Strict => (false, RunVerdict::Listed, true),
+            Protection::Listed | Protection::Installed => (false, RunVerdict::Listed, false),
+        };
+        let installed = self.protection == Protection::Installed;
+        let Self { when, place, check, .. } = *self;
+        NameGroup { place, closed, verdict, check, strict, installed, when }
+    }
+}
+
+const UNASKED: NameGroup = NameGroup {
     place: NameScope::Any,
-    closed: false,
-    verdict: RunVerdict::Listed,
+    closed: true,
+    verdict: RunVerdict::Unasked,
     check: ContentCheck::Always,
-    strict: false,
-    when: "",
-    files: &[],
-    folders: &[],
+    strict: true,
+    installed: false,
+    when: "when you use git in this repository",
 };
-/// In the home, and run unasked.
-const HOME: NameGroup =
-    NameGroup { place: NameScope::Home, closed: true, verdict: RunVerdict::Unasked, strict: true, ..GROUP };
-/// In a repository, and run unasked.
-const GIT: NameGroup =
-    NameGroup { place: NameScope::Git, when: "when you use git in this repository", ..HOME };
-/// Hooks.
-pub(super) const HOOKS: NameGroup = NameGroup { check: ContentCheck::Hook, folders: &["hooks"], ..GIT };
-/// Configurations of repositories.
-pub(super) const CONFIG: NameGroup =
-    NameGroup { check: ContentCheck::GitConfig, files: &["config", "config.worktree"], ..GIT };
-/// Places where the person said that nothing may be.
-pub(super) static DENIED: NameGroup =
-    NameGroup { place: NameScope::Any, when: "where you said that nothing may be", ..HOME };
-/// Settings of agents that can start programs.
-const AGENT: NameGroup = NameGroup { place: NameScope::Any, check: ContentCheck::Agent, ..HOME };
-/// Closed where they are, listed where they are new.
-const EDITOR: NameGroup = NameGroup { closed: true, strict: true, ..GROUP };
+/// Hooks, wherever a configuration of git's or a link has them.
+pub(super) static HOOKS: NameGroup = NameGroup { check: ContentCheck::Hook, ..UNASKED };
+/// Configurations that another one of git's includes.
+pub(super) static CONFIG: NameGroup = NameGroup { check: ContentCheck::GitConfig, ..UNASKED };
+/// Programs that a configuration of git's or a link to a hook names.
+pub(super) static PROGRAM: NameGroup = UNASKED;
+/// Places where the user said that nothing may be.
+pub(super) static DENIED: NameGroup = NameGroup { when: "where you said that nothing may be", ..UNASKED };
 
-/// All of them.
-pub(super) const TABLE: &[NameGroup] = &[
-    NameGroup {
-        when: "when you open a shell",
-        files: &[
-            ".bash_aliases",
-            ".bash_login",
-            ".bash_logout",
-            ".bash_profile",
-            ".bashrc",
-            ".cshrc",
-            ".direnvrc",
-            ".cargo/env",
-            ".nvm/nvm.sh",
-            ".inputrc",
-            ".kshrc",
-            ".login",
-            ".logout",
-            ".mkshrc",
-            ".profile",
-            ".tcshrc",
-            ".zlogin",
-            ".zlogout",
-            ".zprofile",
-            ".zshenv",
-            ".zshrc",
-        ],
-        // Fedora's .bashrc reads all of .bashrc.d; what is in direnv's folder allows files of other folders.
-        folders: &[
-            ".bashrc.d",
-            ".config/direnv",
-            ".config/fish",
-            ".config/nushell",
-            ".local/share/direnv",
-            ".oh-my-zsh",
-        ],
-        ..HOME
-    },
-    NameGroup {
-        when: "when you log in",
-        files: &[".pam_environment", ".xinitrc", ".xprofile", ".xsession", ".xsessionrc"],
-        folders: &[
-            ".config/autostart",
-            ".config/autostart-scripts",
-            ".config/environment.d",
-            ".config/hypr",
-            ".config/i3",
-            ".config/plasma-workspace",
-            ".config/sway",
-            ".config/systemd",
-            ".local/share/dbus-1",
-            ".local/share/systemd",
-        ],
-        ..HOME
-    },
-    NameGroup { when: "when you use git", files: &[".gitconfig"], folders: &[".config/git"], ..HOME },
-    NameGroup {
-        when: "when you start an editor or a terminal",
-        files: &[".emacs", ".gdbinit", ".gvimrc", ".tmux.conf", ".vimrc"],
-        folders: &[
-            ".config/emacs",
-            ".config/gdb",
-            ".config/nvim",
-            ".config/tmux",
-            ".config/zed",
-            ".emacs.d",
-            ".vim",
-        ],
-        ..HOME
-    },
-    NameGroup {
-        place: NameScope::Home,
-        when: "when you run a program of its name",
-        folders: &[".local/bin"],
-        ..GROUP
-    },
-    // Git. A `.git` that is a file, and `commondir`, say where the repository is.
-    HOOKS,
-    CONFIG,
-    NameGroup { check: ContentCheck::Redirect, files: &["commondir"], ..GIT },
-    NameGroup { place: NameScope::Any, check: ContentCheck::Redirect, files: &[".git"], ..GIT },
-    NameGroup { verdict: RunVerdict::Listed, files: &["info/attributes"], ..GIT },
-    NameGroup {
-        strict: true,
-        when: "when you use git in this repository",
-        files: &[".gitattributes", ".gitmodules"],
-        ..GROUP
-    },
-    // Agents. See `content` for the settings that count.
-    NameGroup {
-        when: "when you start Claude Code in this folder",
-        files: &[".mcp.json", ".claude/settings.json", ".claude/settings.local.json"],
-        ..AGENT
-    },
-    NameGroup {
-        when: "when you start Claude Code in this folder",
-        folders: &[".claude/agents", ".claude/commands", ".claude/hooks", ".claude/skills"],
-        ..EDITOR
-    },
-    NameGroup {
-        when: "when you open this folder in Cursor",
-        files: &[".cursor/mcp.json", ".cursor/hooks.json"],
-        ..AGENT
-    },
-    NameGroup { when: "when you open this folder in Cursor", folders: &[".cursor"], ..EDITOR },
-    NameGroup { when: "when you open this folder in VS Code", files: &[".vscode/mcp.json"], ..AGENT },
-    NameGroup {
-        when: "when you start Codex in this folder",
-        check: ContentCheck::AgentToml,
-        files: &[".codex/config.toml"],
-        ..AGENT
-    },
-    NameGroup { when: "when you start Codex in this folder", files: &[".codex/hooks.json"], ..AGENT },
-    NameGroup { when: "when you start Gemini in this folder", files: &[".gemini/settings.json"], ..AGENT },
-    NameGroup {
-        check: ContentCheck::Always,
-        when: "when you start Gemini in this folder",
-        folders: &[".gemini/extensions"],
-        ..AGENT
-    },
-    NameGroup { when: "when you start Gemini in this folder", folders: &[".gemini/commands"], ..EDITOR },
-    NameGroup {
-        when: "when you start an agent in this folder",
-        files: &[".amazonq/mcp.json", ".roo/mcp.json", "opencode.json", "opencode.jsonc"],
-        ..AGENT
-    },
-    // Editors: with a question first, or when the person has turned it on. A task of VS Code's with `runOn: folderOpen` asks.
-    NameGroup {
-        when: "when you open this folder in VS Code",
-        files: &[".vscode/launch.json", ".vscode/settings.json", ".vscode/tasks.json"],
-        ..EDITOR
-    },
-    NameGroup {
-        closed: false,
-        when: "when you open this folder in VS Code",
-        folders: &[".vscode"],
-        ..EDITOR
-    },
-    NameGroup { when: "when you open this folder in a JetBrains editor", folders: &[".idea"], ..EDITOR },
-    NameGroup { when: "when you open this folder in Zed", folders: &[".zed"], ..EDITOR },
-    NameGroup {
-        when: "when you open this folder in a container",
-        files: &[".devcontainer.json"],
-        folders: &[".devcontainer"],
-        ..EDITOR
-    },
-    NameGroup {
-        when: "when you open a file of this folder in an editor",
-        files: &[".dir-locals-2.el", ".dir-locals.el", ".exrc", ".nvim.lua", ".nvimrc"],
-        ..EDITOR
-    },
-    NameGroup { when: "when you debug in this folder", files: &[".gdbinit"], ..EDITOR },
-    // Tools that run what a file in the folder says.
-    NameGroup {
-        closed: true,
-        verdict: RunVerdict::Unasked,
-        check: ContentCheck::Direnv,
-        strict: true,
-        when: "when you enter this folder, with direnv",
-        files: &[".envrc"],
-        ..GROUP
-    },
-    NameGroup { when: "when you commit in this repository", folders: &[".husky"], ..EDITOR },
-    NameGroup {
-        strict: true,
-        when: "when you commit in this repository",
-        files: &[".pre-commit-config.yaml"],
-        ..GROUP
-    },
-    NameGroup { when: "when you commit in this repository", files: &["lefthook.yml"], ..GROUP },
-    NameGroup {
-        strict: true,
-        when: "when you enter this folder, with mise",
-        files: &[".mise.toml"],
-        ..GROUP
-    },
-    NameGroup {
-        when: "when you enter this folder, with mise or asdf",
-        files: &["mise.toml", ".tool-versions"],
-        ..GROUP
-    },
-    NameGroup { strict: true, when: "when you run npm in this folder", files: &[".npmrc"], ..GROUP },
-    NameGroup { strict: true, when: "when you search in this folder", files: &[".ripgreprc"], ..GROUP },
-    NameGroup {
-        when: "when you run yarn or pnpm in this folder",
-        files: &[".pnpmfile.cjs", ".yarnrc", ".yarnrc.yml"],
-        ..GROUP
-    },
-    NameGroup {
-        check: ContentCheck::Scripts,
-        when: "when you install this package or run its scripts",
-        files: &["package.json"],
-        ..GROUP
-    },
-    NameGroup {
-        when: "when you run make or just in this folder",
-        files: &["makefile", "gnumakefile", "justfile", ".justfile"],
-        ..GROUP
-    },
-    NameGroup {
-        when: "when you build this project",
-        files: &["build.rs", ".cargo/config.toml", "build.gradle", "build.gradle.kts", "settings.gradle"],
-        ..GROUP
-    },
-    NameGroup { when: "when you install this package", files: &["setup.py"], ..GROUP },
-    NameGroup { when: "when you run the tests of this folder", files: &["conftest.py"], ..GROUP },
-    NameGroup { when: "when you start R in this folder", files: &[".rprofile"], ..GROUP },
-    NameGroup {
-        when: "when you push this repository",
-        files: &[".gitlab-ci.yml", ".circleci/config.yml", "jenkinsfile"],
-        folders: &[".github/workflows"],
-        ..GROUP
-    },
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_has_a_source() {
+        for (name, source) in GROUPS.iter().flat_map(|(_, listed)| &listed.names) {
+            assert!(source.len() > 4, "{name}: {source}");
+        }
+    }
+}

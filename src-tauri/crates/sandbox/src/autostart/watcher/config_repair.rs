@@ -62,7 +62,9 @@ impl Watcher {
                     sandbox.tell(Finding::Restored { path: shown(path), keys });
                 }
             }
-            Ok(RepairOutcome::Impossible) | Err(_) => _ = self.move_away(dir, path, WHEN, &[name]),
+            Ok(RepairOutcome::Impossible) | Err(_) => {
+                self.move_away(dir, path, path, WHEN, &[name]);
+            }
         }
     }
 
@@ -107,7 +109,8 @@ impl Watcher {
         if keys.is_empty() {
             keys.push("all of it".to_owned());
         }
-        if let Some(now) = now {
+        let bytes = now.as_ref().map_or(0, Vec::len);
+        if let Some(now) = now.filter(|_| !self.is_spent(&[name])) {
             QuarantineSlot::new(&self.state, path)?.keep(last(path), &now)?;
         }
         let mode =
@@ -120,6 +123,7 @@ impl Watcher {
         draft.place()?;
         // One that was opened a moment ago may have it with the keys that another had just set.
         self.settle(dir, path);
+        self.count_move(path, bytes as u64, &[name]);
         Ok(RepairOutcome::Keys(keys))
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     autostart::{
         AutostartMode, ChangeKind, Finding,
         baseline::{BaselineDifference, LONGEST_KEPT, content},
+        budget::weight,
         content::{FileVersions, judge},
         file_stamp::FileStamp,
         folder_walk::{is_folder, shown},
@@ -31,6 +32,10 @@ const LONGEST_DIFFERENCE: usize = 4 << 10;
 struct RuleDecision {
     name: String,
     row: KnownName,
+    /// The end of the part of the path that the name stands for.
+    end: usize,
+    /// The folder of the name that the path lies in, if that is new as a whole.
+    folder: Option<String>,
     verdict: RunVerdict,
     change: ChangeKind,
     before: Option<Vec<u8>>,
@@ -63,7 +68,7 @@ impl Watcher {
                 continue;
             };
             if now.is_dir {
-                decisions.extend(sandbox.folder_decision(name, path, row, change));
+                decisions.extend(sandbox.folder_decision(name, path, (row, end), change));
                 continue;
             }
             let verdict = if !is_config {
@@ -77,7 +82,8 @@ impl Watcher {
             // What may be the person's own is told of, and is theirs to move.
             let verdict =
                 if !is_known && verdict == RunVerdict::Unasked { RunVerdict::Listed } else { verdict };
-            decisions.push(RuleDecision { name, row, verdict, change, before });
+            let folder = self.sandboxes.get(&name).and_then(|sandbox| sandbox.new_folder(path, &row, end));
+            decisions.push(RuleDecision { name, row, end, folder, verdict, change, before });
         }
         if !now.is_dir && !decisions.is_empty() {
             self.watch_content(dir, path);
@@ -185,12 +191,19 @@ impl Watcher {
                 decisions.iter().filter(|decision| decision.verdict != RunVerdict::Harmless).collect();
             let when = concerned.first().map_or("", |decision| decision.row.group.when);
             let names: Vec<&str> = concerned.iter().map(|decision| decision.name.as_str()).collect();
-            return self.move_away(dir, path, when, &names);
+            let place = concerned.first().and_then(|decision| path.get(..decision.end)).unwrap_or(path);
+            return self.move_away(dir, path, place, when, &names);
         }
-        for RuleDecision { name, row, verdict, change, before } in decisions {
+        for RuleDecision { name, row, end: _, folder, verdict, change, before } in decisions {
             let Some(sandbox) = self.sandboxes.get_mut(&name) else { continue };
             if verdict == RunVerdict::Harmless {
                 sandbox.left.remove(path);
+                continue;
+            }
+            if let Some(folder) = folder {
+                let when = row.group.when.to_owned();
+                let left = Finding::Left { path: folder.clone(), when, change: ChangeKind::New, diff: None };
+                sandbox.list(&folder, left);
                 continue;
             }
             let before = if change == ChangeKind::New { Some(vec![]) } else { before };
@@ -201,8 +214,16 @@ impl Watcher {
         false
     }
 
-    /// Moves a path away, or the nearest folder around it that can be moved, and tells these sandboxes.
-    pub(super) fn move_away(&mut self, dir: &OwnedFd, path: &str, when: &str, names: &[&str]) -> bool {
+    /// Moves a path away, or the nearest folder around it that can be moved, and tells these sandboxes. It counts as a move of
+    /// the name or folder of the list that `counted` is.
+    pub(super) fn move_away(
+        &mut self,
+        dir: &OwnedFd,
+        path: &str,
+        counted: &str,
+        when: &str,
+        names: &[&str],
+    ) -> bool {
         let (mut place, mut moved) = (path, self.move_one(dir, path, when, names));
         if moved.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
             && let Some((around, moved_to)) = self.move_around(path, when, names)
@@ -211,6 +232,7 @@ impl Watcher {
         }
         let (finding, is_gone) = match moved {
             Ok(moved_to) => {
+                self.count_move(counted, weight(&moved_to), names);
                 (Finding::Quarantined { path: shown(place), moved_to, when: when.to_owned() }, true)
             }
             // Somebody has removed it.
@@ -239,7 +261,29 @@ impl Watcher {
                 let _ = sandbox.journal.found(&finding);
             }
         }
-        prepared.move_away(dir, last(path))
+        if self.is_spent(names) {
+            prepared.disarm(dir, last(path))
+        } else {
+            prepared.move_away(dir, last(path))
+        }
+    }
+
+    /// Returns whether the quarantine takes no more from the sessions of these sandboxes.
+    pub(super) fn is_spent(&mut self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.budgets.of(name).is_spent())
+    }
+
+    /// Counts a move for the sessions of these sandboxes.
+    pub(super) fn count_move(&mut self, counted: &str, bytes: u64, names: &[&str]) {
+        let mut sessions = std::collections::BTreeMap::new();
+        for name in names {
+            let session = name.split_once('.').map_or(*name, |(session, _)| session);
+            let limit =
+                *sessions.entry(session).or_insert_with(|| self.budgets.of(name).count(counted, bytes));
+            if let Some(sandbox) = self.sandboxes.get_mut(*name) {
+                sandbox.limit(counted, limit);
+            }
+        }
     }
 
     /// Moves the nearest folder around a path that has come since, as another user's can have that was renamed as a whole. One
@@ -279,7 +323,7 @@ impl WatchedSandbox {
         &self,
         name: String,
         path: &str,
-        row: KnownName,
+        (row, end): (KnownName, usize),
         change: ChangeKind,
     ) -> Option<RuleDecision> {
         let strict = self.rules.mode == AutostartMode::Strict && row.group.strict;
@@ -289,10 +333,18 @@ impl WatchedSandbox {
         (unasked && !is_named && change == ChangeKind::New).then_some(RuleDecision {
             name,
             row,
+            end,
+            folder: None,
             verdict: RunVerdict::Unasked,
             change,
             before: None,
         })
+    }
+
+    /// Returns the folder that a path counts with, where package managers write it and all of it is new: it is listed as one.
+    fn new_folder(&self, path: &str, row: &KnownName, end: usize) -> Option<String> {
+        let folder = path.get(..end).filter(|_| row.group.installed && row.folder && end < path.len())?;
+        self.around(path).any(|(_, baseline)| baseline.is_new_folder(folder)).then(|| folder.to_owned())
     }
 }
 

@@ -61,6 +61,8 @@ impl Watcher {
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return vec![] };
         let Some(baseline) = sandbox.roots.get(root) else { return vec![] };
         let itself = baseline.itself;
+        // The user may have changed it meanwhile.
+        self.references.restore(std::iter::empty(), sandbox.rules.home.as_deref());
         let in_root = |path: &str| is_in(path, root);
         sandbox.left.retain(|path, _| !in_root(path));
         let missed = match FileStamp::of(CWD, root) {

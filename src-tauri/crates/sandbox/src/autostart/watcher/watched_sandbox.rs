@@ -3,7 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    autostart::{AutostartRules, Finding, baseline::Baseline, journal::Journal, name_table::NameTable},
+    autostart::{
+        AutostartRules, Countermeasure, Finding,
+        baseline::Baseline,
+        budget::{MOST_MOVES, MoveLimit},
+        journal::Journal,
+        name_table::NameTable,
+    },
     place::is_at_or_below,
 };
 
@@ -27,6 +33,10 @@ pub(super) struct WatchedSandbox {
     pub(super) told: BTreeSet<String>,
     pub(super) count: usize,
     pub(super) uncovered: bool,
+    /// To be done by the launcher.
+    pub(super) countermeasures: Vec<Countermeasure>,
+    /// It is to end.
+    is_over: bool,
 }
 
 impl WatchedSandbox {
@@ -34,8 +44,23 @@ impl WatchedSandbox {
         let names = NameTable::new(&rules);
         let (roots, left) = (BTreeMap::new(), BTreeMap::new());
         let (named, told) = (BTreeSet::new(), BTreeSet::new());
-        let (hidden, waiting) = (vec![], vec![]);
-        Self { rules, names, journal, roots, named, hidden, left, waiting, told, count: 0, uncovered: false }
+        let (hidden, waiting, countermeasures) = (vec![], vec![], vec![]);
+        let (count, uncovered, is_over) = (0, false, false);
+        Self {
+            rules,
+            names,
+            journal,
+            roots,
+            named,
+            hidden,
+            left,
+            waiting,
+            told,
+            count,
+            uncovered,
+            countermeasures,
+            is_over,
+        }
     }
 
     /// The roots that a path is in.
@@ -47,6 +72,34 @@ impl WatchedSandbox {
     pub(super) fn has_cover_below(&self, path: &str) -> bool {
         let closed = self.roots.values().flat_map(Baseline::closed);
         closed.chain(&self.hidden).any(|covered| is_at_or_below(covered, path))
+    }
+
+    /// Has the launcher act on a file that came back too often.
+    pub(super) fn limit(&mut self, path: &str, limit: MoveLimit) {
+        match limit {
+            MoveLimit::None => {}
+            MoveLimit::Again => {
+                let roots: Vec<String> = self.around(path).map(|(root, _)| root.clone()).collect();
+                let due =
+                    roots.into_iter().map(|root| Countermeasure::ReadOnly { root, path: path.to_owned() });
+                for due in due {
+                    let Countermeasure::ReadOnly { root, .. } = &due else { continue };
+                    let reason = format!(
+                        "`{path}` came back {MOST_MOVES} times, so the server can only read `{root}` from now on"
+                    );
+                    self.waiting.push(Finding::Unfinished { reason });
+                    self.countermeasures.push(due);
+                }
+            }
+            MoveLimit::Over if self.is_over => {}
+            MoveLimit::Over => {
+                self.is_over = true;
+                let reason =
+                    format!("it makes files again and again that programs of yours run, `{path}` for one");
+                self.waiting.push(Finding::Unfinished { reason: format!("the server is stopped: {reason}") });
+                self.countermeasures.push(Countermeasure::End { reason });
+            }
+        }
     }
 
     /// Lists a file that stays, and has it told by the next reading if it was not before.

@@ -1,6 +1,7 @@
 //! Servers that ask for more than is taken, and those that do not.
 
 use super::*;
+use crate::server::ServerRequest;
 use crate::server::connection::FromServer;
 use crate::server::down::NoAnswer;
 use crate::session_log::SessionLogs;
@@ -55,7 +56,9 @@ impl Talk {
     fn ask(&self, method: &str) -> oneshot::Receiver<ServerAnswer> {
         let (send, answer) = oneshot::channel();
         let params = to_raw_value(&json!({ "name": "t", "requestState": "forged" })).unwrap();
-        self.connection.ask(method, Some(params), None, move |answer, _| drop(send.send(answer)));
+        self.connection.ask(ServerRequest::unchecked(method, Some(params)), None, move |answer, _| {
+            drop(send.send(answer))
+        });
         answer
     }
 
@@ -177,7 +180,9 @@ async fn what_a_client_with_a_handshake_does_with_tasks_is_refused_and_not_sent(
     ] {
         let (send, answer) = oneshot::channel();
         let params = to_raw_value(&params).unwrap();
-        talk.connection.ask(method, Some(params), None, move |answer, _| drop(send.send(answer)));
+        talk.connection.ask(ServerRequest::unchecked(method, Some(params)), None, move |answer, _| {
+            drop(send.send(answer))
+        });
         let ServerAnswer::Response(Response::Error(error)) = answer.await.unwrap() else {
             panic!("{method}")
         };

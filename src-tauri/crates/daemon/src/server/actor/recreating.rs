@@ -1,0 +1,92 @@
+//! A server that makes a file again and again that was moved away: its folder becomes read-only, then the server is stopped.
+
+use super::{Actor, DownReason, Running};
+use crate::mounts::Need;
+use crate::server::down::ServerExit;
+use ironcurtain_audit::{Entry, Event};
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_sandbox::autostart::Countermeasure;
+use std::collections::BTreeMap;
+
+/// What a server may not do any more.
+#[derive(Debug, Default)]
+pub(super) struct RecreatedFiles {
+    /// Folders that it can only read, each with the file that it made again.
+    read_only: BTreeMap<CanonicalPath, String>,
+    /// Why it is not started any more.
+    reason: Option<String>,
+}
+
+impl RecreatedFiles {
+    /// Why the server is not to be started, if it is not.
+    pub(super) fn ended(&self) -> Option<DownReason> {
+        self.reason.clone().map(DownReason::Recreates)
+    }
+
+    /// The file for which a path cannot be written.
+    fn withholds(&self, path: &CanonicalPath) -> Option<&String> {
+        self.read_only.iter().find(|(root, _)| root.contains(path)).map(|(_, file)| file)
+    }
+}
+
+impl Actor {
+    /// Does what the watcher of its sandbox asks for.
+    pub(super) async fn act_on_due(&mut self) {
+        let look = self.running.as_mut().and_then(Running::control).and_then(|control| control.look());
+        for due in look.map(|look| look.due()).unwrap_or_default() {
+            match due {
+                Countermeasure::ReadOnly { root, path } => self.close_root(&root, path).await,
+                Countermeasure::End { reason } => self.end_recreating(reason).await,
+            }
+        }
+    }
+
+    async fn close_root(&mut self, root: &str, path: String) {
+        let mounted = self.mounted.iter().map(|mounted| &mounted.need);
+        let granted = mounted.filter(|need| need.writable).find(|need| need.path.as_str() == root);
+        // A folder that it has without a grant stays; the next time it is stopped.
+        let Some(root) = granted.map(|need| need.path.clone()) else { return };
+        let server = &self.options.server.name;
+        let summary = format!(
+            "the server {server} made `{path}` again and again, so it can only read `{root}` from now on",
+            root = root.as_str()
+        );
+        let mut entry = Entry::new(Event::BoundaryViolation, summary);
+        entry.path = Some(path.clone());
+        entry.sandboxed = Some(true);
+        self.options.metrics.violation();
+        self.record_entry(entry).await;
+        self.recreating.read_only.insert(root, path);
+        self.reconcile().await;
+    }
+
+    async fn end_recreating(&mut self, reason: String) {
+        self.recreating.reason = Some(reason.clone());
+        let why = DownReason::Recreates(reason);
+        if let Some(running) = self.running.take() {
+            running.connection.ended(&ServerExit { remote: Some(why.to_string()), ..ServerExit::default() });
+            running.stop().await;
+        }
+        self.down(why).await;
+    }
+
+    /// Shows for reading what the server may not write any more.
+    pub(super) fn withhold_writing(&self, needs: &mut [Need]) {
+        for need in needs.iter_mut().filter(|need| self.recreating.withholds(&need.path).is_some()) {
+            need.writable = false;
+        }
+    }
+
+    /// The paths that calls under way are to write and may not, each with the reason.
+    pub(super) fn withheld(&self) -> BTreeMap<CanonicalPath, String> {
+        let needs = self.leases.values().flat_map(|leased| &leased.needs).filter(|need| need.writable);
+        let withheld = needs.filter_map(|need| {
+            let file = self.recreating.withholds(&need.path)?;
+            let reason = format!(
+                "it can only be read in this session, because `{file}` was made again each time it was moved away"
+            );
+            Some((need.path.clone(), reason))
+        });
+        withheld.collect()
+    }
+}

@@ -1,0 +1,144 @@
+//! The `_meta` of a request to a server: what the protocol knows, in its format.
+//!
+//! - Clients send keys of their own with every call. They are dropped, and their names are kept for the record.
+
+use crate::consent::visible;
+use crate::wire::{Fields, Id};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
+
+/// The longest progress token, in bytes of JSON.
+const LONGEST_TOKEN: usize = 64;
+
+/// The number of dropped keys whose names are kept, and the longest name, in characters.
+const MOST_NAMES: usize = 8;
+const LONGEST_NAME: usize = 64;
+
+/// The `_meta` of a request.
+#[derive(Debug, Default)]
+pub struct RequestMeta {
+    progress_token: Option<Box<RawValue>>,
+    traceparent: Option<String>,
+    dropped: Vec<String>,
+}
+
+impl RequestMeta {
+    /// Reads what is known of a client's `_meta`.
+    ///
+    /// # Errors
+    /// If it is no object, or has a name twice.
+    pub fn read(meta: Option<&RawValue>) -> Result<Self, serde_json::Error> {
+        let mut read = Self::default();
+        let Some(meta) = meta.filter(|meta| meta.get() != "null") else { return Ok(read) };
+        let fields: Fields = serde_json::from_str(meta.get())?;
+        for (name, value) in fields.iter() {
+            match name {
+                "progressToken" if is_token(value) => read.progress_token = Some(value.to_owned()),
+                "traceparent" => match traceparent(value) {
+                    Some(text) => read.traceparent = Some(text),
+                    None => read.drop_key(name),
+                },
+                _ => read.drop_key(name),
+            }
+        }
+        Ok(read)
+    }
+
+    /// The token by which the client wants to hear of progress.
+    #[must_use]
+    pub fn progress_token(&self) -> Option<&RawValue> {
+        self.progress_token.as_deref()
+    }
+
+    /// Returns a sentence about the keys that were dropped; nothing where there were none.
+    #[must_use]
+    pub fn dropped(&self) -> Option<String> {
+        let names: Vec<String> = self.dropped.iter().map(|name| format!("`{name}`")).collect();
+        (!names.is_empty()).then(|| format!("dropped from `_meta`: {}", names.join(", ")))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.progress_token.is_none() && self.traceparent.is_none()
+    }
+
+    fn drop_key(&mut self, name: &str) {
+        match self.dropped.len() {
+            MOST_NAMES => self.dropped.push("…".to_owned()),
+            n if n < MOST_NAMES => self.dropped.push(visible::line(&visible::head(name, LONGEST_NAME))),
+            _ => {}
+        }
+    }
+}
+
+impl Serialize for RequestMeta {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(token) = &self.progress_token {
+            map.serialize_entry("progressToken", token)?;
+        }
+        if let Some(traceparent) = &self.traceparent {
+            map.serialize_entry("traceparent", traceparent)?;
+        }
+        map.end()
+    }
+}
+
+fn is_token(value: &RawValue) -> bool {
+    value.get().len() <= LONGEST_TOKEN && Id::try_from(value).is_ok()
+}
+
+/// The trace that a request belongs to, in the one format of W3C Trace Context, version 00.
+fn traceparent(value: &RawValue) -> Option<String> {
+    let text: String = serde_json::from_str(value.get()).ok()?;
+    let is_hex = |part: &str, length: usize| {
+        part.len() == length && part.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    };
+    let parts: Vec<&str> = text.split('-').collect();
+    let [version, trace, parent, flags] = parts.as_slice() else { return None };
+    let fits = *version == "00" && is_hex(trace, 32) && is_hex(parent, 16) && is_hex(flags, 2);
+    fits.then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(meta: &str) -> (String, Option<String>) {
+        let meta = RequestMeta::read(Some(&RawValue::from_string(meta.to_owned()).unwrap())).unwrap();
+        (serde_json::to_string(&meta).unwrap(), meta.dropped())
+    }
+
+    #[test]
+    fn what_the_protocol_knows_stays_in_its_format_and_the_rest_is_named() {
+        let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let (kept, dropped) = read(&format!(
+            r#"{{"claudecode/toolUseId":"toolu_1","traceparent":"{trace}","progressToken":3,"baggage":"x"}}"#
+        ));
+        assert_eq!(kept, format!(r#"{{"progressToken":3,"traceparent":"{trace}"}}"#));
+        assert_eq!(dropped.unwrap(), "dropped from `_meta`: `claudecode/toolUseId`, `baggage`");
+        assert_eq!(read("{}"), ("{}".to_owned(), None));
+    }
+
+    #[test]
+    fn a_known_key_in_another_format_carries_nothing() {
+        let long = "x".repeat(63);
+        for meta in [
+            format!(r#"{{"progressToken":"{long}"}}"#),
+            r#"{"progressToken":{"a":"b"}}"#.to_owned(),
+            r#"{"traceparent":"00-secret"}"#.to_owned(),
+            r#"{"traceparent":"00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01"}"#.to_owned(),
+            r#"{"traceparent":7}"#.to_owned(),
+        ] {
+            let (kept, dropped) = read(&meta);
+            assert_eq!((kept.as_str(), dropped.is_some()), ("{}", true), "{meta}");
+        }
+        assert!(RequestMeta::read(Some(&RawValue::from_string("[]".into()).unwrap())).is_err());
+    }
+
+    #[test]
+    fn the_names_of_many_dropped_keys_are_few_and_short() {
+        let many: Vec<String> = (0..100).map(|n| format!(r#""{n}{}":1"#, "k".repeat(500))).collect();
+        let dropped = read(&format!("{{{}}}", many.join(","))).1.unwrap();
+        assert!(dropped.ends_with(", `…`") && dropped.len() < 1000, "{dropped}");
+    }
+}

@@ -1,0 +1,135 @@
+//! Values that a server gave its client for later requests: places in lists, and names of tasks.
+//!
+//! - INVARIANT: a client sends its server no cursor and no task id but one that the server gave in this session.
+//! - The newest are remembered, as keyed hashes; a client that comes back to an older one starts its list again.
+
+use crate::server::{ServerAnswer, ServerRequest};
+use crate::wire::Response;
+use serde::Deserialize;
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The number of values that are remembered.
+const MOST: usize = 4096;
+
+/// The values that a server gave.
+#[derive(Debug, Default)]
+pub(super) struct Issued {
+    key: RandomState,
+    newest: Mutex<VecDeque<u64>>,
+}
+
+/// The purpose of a value: one given for one list opens no other.
+#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
+pub(super) enum Purpose<'a> {
+    /// The next page of the list that this method asks for.
+    Page(&'a str),
+    /// A task.
+    Task,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Given {
+    next_cursor: Option<String>,
+    task: Option<Task>,
+    #[serde(default)]
+    tasks: Vec<Task>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Task {
+    task_id: String,
+}
+
+impl Issued {
+    /// Returns `true` if the server gave this value for this purpose.
+    pub(super) fn knows(&self, purpose: Purpose<'_>, value: &str) -> bool {
+        let hash = self.key.hash_one((purpose, value));
+        self.table().contains(&hash)
+    }
+
+    /// Takes the answer to a request for a list.
+    pub(super) fn hear_list(&self, request: &ServerRequest, answer: &ServerAnswer) {
+        let is_list = request.method().ends_with("/list");
+        let Some(given) = given(answer).filter(|_| is_list) else { return };
+        if let Some(cursor) = given.next_cursor {
+            self.add(Purpose::Page(request.method()), &cursor);
+        }
+        // Each is a task in the one list that has tasks.
+        given.tasks.iter().for_each(|task| self.add(Purpose::Task, &task.task_id));
+    }
+
+    /// Takes the answer to a call that was to make a task.
+    pub(super) fn hear_task(&self, answer: &ServerAnswer) {
+        if let Some(task) = given(answer).and_then(|given| given.task) {
+            self.add(Purpose::Task, &task.task_id);
+        }
+    }
+
+    fn add(&self, purpose: Purpose<'_>, value: &str) {
+        let hash = self.key.hash_one((purpose, value));
+        let mut newest = self.table();
+        if newest.contains(&hash) {
+            return;
+        }
+        if newest.len() == MOST {
+            newest.pop_front();
+        }
+        newest.push_back(hash);
+    }
+
+    fn table(&self) -> MutexGuard<'_, VecDeque<u64>> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn given(answer: &ServerAnswer) -> Option<Given> {
+    let ServerAnswer::Response(Response::Result(result)) = answer else { return None };
+    serde_json::from_str(result.get()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::{RequestBody, RequestMeta};
+    use serde_json::value::RawValue;
+
+    fn list(issued: &Issued, method: &'static str, result: &str) {
+        let body = RequestBody::List { method, cursor: None };
+        let request = ServerRequest::new(body, &RequestMeta::default()).unwrap();
+        let result = RawValue::from_string(result.to_owned()).unwrap();
+        issued.hear_list(&request, &ServerAnswer::Response(Response::Result(result)));
+    }
+
+    #[test]
+    fn a_cursor_opens_the_list_that_it_was_given_for_and_no_other() {
+        let issued = Issued::default();
+        list(&issued, "tools/list", r#"{"tools":[{"name":"a"}],"nextCursor":"2"}"#);
+        assert!(issued.knows(Purpose::Page("tools/list"), "2"));
+        assert!(!issued.knows(Purpose::Page("prompts/list"), "2"));
+        assert!(!issued.knows(Purpose::Page("tools/list"), "a secret"));
+        assert!(!issued.knows(Purpose::Task, "2"));
+    }
+
+    #[test]
+    fn the_tasks_of_a_list_and_of_a_call_are_known() {
+        let issued = Issued::default();
+        list(&issued, "tasks/list", r#"{"tasks":[{"taskId":"a","status":"working"}]}"#);
+        let made = RawValue::from_string(r#"{"task":{"taskId":"b","status":"working"}}"#.into()).unwrap();
+        issued.hear_task(&ServerAnswer::Response(Response::Result(made)));
+        assert!(issued.knows(Purpose::Task, "a") && issued.knows(Purpose::Task, "b"));
+        assert!(!issued.knows(Purpose::Task, "c"));
+    }
+
+    #[test]
+    fn the_newest_are_remembered() {
+        let issued = Issued::default();
+        (0..=MOST).for_each(|n| issued.add(Purpose::Task, &n.to_string()));
+        assert!(!issued.knows(Purpose::Task, "0"));
+        assert!(issued.knows(Purpose::Task, "1") && issued.knows(Purpose::Task, &MOST.to_string()));
+        assert_eq!(issued.table().len(), MOST);
+    }
+}

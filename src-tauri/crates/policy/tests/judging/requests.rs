@@ -1,0 +1,65 @@
+//! Requests that are no tool calls, judged like one.
+
+use crate::scene::{Scene, grant};
+use ironcurtain_policy::{Access, AllowedBy, GrantKind, SettledBy, ToolGrant, ToolUse, Verdict};
+use serde_json::{Value, json};
+
+fn ask() -> (&'static str, Value, &'static str) {
+    ("ask", json!({}), "escalate")
+}
+
+fn says(scene: &Scene, method: &str, arguments: &Value) -> String {
+    let verdict = scene.judge("notes", method, arguments);
+    format!("{:?} {}", verdict.decision(), verdict.rule())
+}
+
+#[test]
+fn a_request_is_free_where_its_server_reaches_nothing_beyond_the_grants() {
+    let scene = Scene { confined: true, ..Scene::new(&[ask()]) };
+    let (uri, prompt) = (json!({ "uri": "notes://1" }), json!({ "name": "greet" }));
+    for (method, arguments) in
+        [("resources/read", &uri), ("resources/subscribe", &uri), ("prompts/get", &prompt)]
+    {
+        assert_eq!(says(&scene, method, arguments), "Allow structural-confined", "{method}");
+        assert_eq!(says(&Scene::new(&[ask()]), method, arguments), "Escalate ask", "{method}");
+        assert_eq!(says(&Scene::new(&[]), method, arguments), "Deny default-deny", "{method}");
+    }
+    let call = scene.call("notes", "prompts/get", &prompt).unwrap();
+    assert_eq!(scene.explain(&call).steps[0].settled_by, SettledBy::Confined);
+    let Verdict::Allow(permit) = scene.judge_call(&call) else { panic!() };
+    assert_eq!(permit.allowed_by(), AllowedBy::Confined);
+}
+
+#[test]
+fn a_rule_that_names_a_request_or_denies_it_goes_first() {
+    let confined = |rules: &[(&str, Value, &str)]| Scene { confined: true, ..Scene::new(rules) };
+    let prompt = json!({ "name": "greet" });
+    let named = ("named", json!({ "tool": ["prompts/get"] }), "escalate");
+    assert_eq!(says(&confined(&[named, ask()]), "prompts/get", &prompt), "Escalate named");
+    let no = ("no", json!({ "server": ["notes"] }), "deny");
+    assert_eq!(says(&confined(&[no, ask()]), "prompts/get", &prompt), "Deny no");
+}
+
+#[test]
+fn a_file_is_judged_as_a_path_whatever_its_server_reaches() {
+    let mut scene = Scene { confined: true, ..Scene::new(&[ask()]) };
+    let file = json!({ "path": "/docs/a" });
+    assert_eq!(says(&scene, "resources/read", &file), "Escalate ask");
+    scene.grants = vec![grant("g", "/docs", GrantKind::Tree, &[Access::Read])];
+    assert_eq!(says(&scene, "resources/read", &file), "Allow grant");
+    let odd = json!({ "path": "/docs/a%20b" });
+    assert_eq!(says(&scene, "resources/read", &odd), "Deny structural-invalid-argument");
+    let spelled = json!({ "uri": "file:///docs/a" });
+    assert_eq!(says(&scene, "resources/read", &spelled), "Deny structural-invalid-argument");
+}
+
+#[test]
+fn a_grant_covers_the_resource_that_it_names() {
+    let mut scene = Scene::new(&[ask()]);
+    let call = scene.call("notes", "resources/read", &json!({ "uri": "notes://1" })).unwrap();
+    let used = ToolUse::of(&call).unwrap();
+    scene.tools = vec![ToolGrant { id: "g".to_owned(), tool: used }];
+    assert_eq!(says(&scene, "resources/read", &json!({ "uri": "notes://1" })), "Allow grant");
+    assert_eq!(says(&scene, "resources/read", &json!({ "uri": "notes://2" })), "Escalate ask");
+    assert_eq!(says(&scene, "resources/subscribe", &json!({ "uri": "notes://1" })), "Escalate ask");
+}

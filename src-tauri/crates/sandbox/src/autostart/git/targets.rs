@@ -1,0 +1,231 @@
+//! The files and folders that a configuration has git read or run.
+//!
+//! - Includes are followed whatever their condition is: a condition on the branch, the folder or a remote can come true later.
+//! - What a program runs in its turn is not followed.
+
+use std::collections::BTreeSet;
+
+use super::{keys, read_config, settings};
+use crate::autostart::{
+    name_table::{FURTHER_CONFIG, GIT_PROGRAM, GIT_TEMPLATE, HOOK_FOLDER, KnownName},
+    paths::{above, join},
+};
+
+/// The most configurations that are read for one repository, or for the user.
+const MOST_CONFIGS: usize = 100;
+/// The most files and folders that they name.
+const MOST_TARGETS: usize = 1_000;
+
+/// A path that git reads or runs, and what it is then.
+pub(in crate::autostart) type GitTarget = (String, KnownName);
+
+/// Collects what configurations name.
+#[derive(Debug, Default)]
+pub(in crate::autostart) struct TargetFinder<'a> {
+    home: Option<&'a str>,
+    seen: BTreeSet<(String, Option<String>)>,
+    /// Absolute paths.
+    pub(in crate::autostart) found: Vec<GitTarget>,
+    /// Paths relative to the top of whatever work tree git is used in.
+    pub(in crate::autostart) relative: Vec<GitTarget>,
+}
+
+/// The meaning of a setting's value.
+enum ConfigValue<'a> {
+    Nothing,
+    Include,
+    Hooks,
+    Template,
+    Command(&'a str),
+}
+
+impl<'a> TargetFinder<'a> {
+    pub(in crate::autostart) fn new(home: Option<&'a str>) -> Self {
+        Self { home, ..Self::default() }
+    }
+
+    /// Adds what a configuration at `path` names. `top` is the folder in which git runs programs, where there is only one.
+    pub(in crate::autostart) fn add_config(&mut self, path: &str, text: &[u8], top: Option<&str>) {
+        if !self.seen.insert((path.to_owned(), top.map(str::to_owned))) || !keys::may_run(text) {
+            return;
+        }
+        // One that git cannot read stops git as well.
+        for (key, values) in settings(text).unwrap_or_default() {
+            values.iter().for_each(|value| self.add_setting(path, &key, value, top));
+        }
+    }
+
+    /// Adds what one setting names.
+    pub(in crate::autostart) fn add_setting(
+        &mut self,
+        config: &str,
+        key: &str,
+        value: &str,
+        top: Option<&str>,
+    ) {
+        match meaning(key, value) {
+            ConfigValue::Nothing => {}
+            ConfigValue::Include => self.include(config, value, top),
+            ConfigValue::Hooks => self.add(value, HOOK_FOLDER, top),
+            ConfigValue::Template => self.add(value, GIT_TEMPLATE, top),
+            ConfigValue::Command(command) => {
+                programs(command).iter().for_each(|program| self.add(program, GIT_PROGRAM, top));
+            }
+        }
+    }
+
+    fn include(&mut self, config: &str, value: &str, top: Option<&str>) {
+        let Some(path) = self.absolute(value, Some(above(config))) else { return };
+        if self.seen.len() >= MOST_CONFIGS {
+            return;
+        }
+        let text = read_config(&path);
+        self.push(path.clone(), FURTHER_CONFIG);
+        self.add_config(&path, &text.unwrap_or_default(), top);
+    }
+
+    fn add(&mut self, value: &str, known: KnownName, top: Option<&str>) {
+        match self.absolute(value, top) {
+            Some(path) => self.push(path, known),
+            None if top.is_none() && self.relative.len() < MOST_TARGETS => {
+                self.relative.extend(tidied(value).map(|path| (path, known)));
+            }
+            None => {}
+        }
+    }
+
+    fn push(&mut self, path: String, known: KnownName) {
+        if self.found.len() < MOST_TARGETS {
+            self.found.push((path, known));
+        }
+    }
+
+    /// The path that is meant, relative to a folder or to the home. A `..` in it goes up from where a link before it leads.
+    fn absolute(&self, value: &str, folder: Option<&str>) -> Option<String> {
+        for home in ["~/", "$HOME/", "${HOME}/"] {
+            if let Some(below) = value.strip_prefix(home) {
+                return Some(join(self.home?, below));
+            }
+        }
+        let is_expanded = value.starts_with(['~', '%', '$']);
+        if value.starts_with('/') {
+            Some(value.to_owned())
+        } else {
+            Some(join(folder?, value)).filter(|_| !is_expanded)
+        }
+    }
+}
+
+fn meaning<'a>(key: &str, value: &'a str) -> ConfigValue<'a> {
+    let command = || value.strip_prefix('!').map_or(ConfigValue::Nothing, ConfigValue::Command);
+    match key {
+        "core.hookspath" => return ConfigValue::Hooks,
+        "init.templatedir" => return ConfigValue::Template,
+        "include.path" => return ConfigValue::Include,
+        _ if key.starts_with("includeif.") && key.ends_with(".path") => return ConfigValue::Include,
+        _ if key.starts_with("alias.") => return command(),
+        _ if key.starts_with("submodule.") && key.ends_with(".update") => return command(),
+        _ => {}
+    }
+    if keys::names_program(key, value) {
+        return ConfigValue::Command(value.strip_prefix('!').unwrap_or(value));
+    }
+    ConfigValue::Nothing
+}
+
+/// Programs whose first argument is a program.
+const INTERPRETERS: &[&str] =
+    &["bash", "bun", "dash", "deno", "env", "exec", "node", "perl", "ruby", "sh", "sudo", "tsx", "uv", "zsh"];
+/// Words after which a shell expects a program.
+const STARTS: &[&str] = &["!", "(", "{", "|", "||", "&&", ";", "do", "else", "if", "then", "while"];
+
+/// The paths of programs in a command for a shell. A name without a path is looked for elsewhere, except after an interpreter.
+fn programs(command: &str) -> Vec<String> {
+    let command = command.replace("$(git rev-parse --show-toplevel)", ".");
+    let mut found = Vec::new();
+    let (mut is_program, mut is_script) = (true, false);
+    for word in command.split_whitespace() {
+        let ends = word.ends_with(';');
+        let word = word.trim_matches(['"', '\'', ';', '(', ')']);
+        let is_option = word.starts_with('-') || word.split('/').next().unwrap_or_default().contains('=');
+        if STARTS.contains(&word) || word.is_empty() {
+            (is_program, is_script) = (true, false);
+        } else if (is_program || is_script) && !is_option {
+            let name = word.rsplit('/').next().unwrap_or_default();
+            if (word.contains('/') || is_script) && !word.contains("://") {
+                found.push(word.to_owned());
+            }
+            is_script = INTERPRETERS.contains(&name) || name.starts_with("python");
+            is_program = false;
+        }
+        if ends {
+            (is_program, is_script) = (true, false);
+        }
+    }
+    found
+}
+
+/// A relative path without empty parts; nothing for one that leads out of its folder, or that only the shell understands.
+fn tidied(value: &str) -> Option<String> {
+    let parts: Vec<&str> = value.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    let is_plain = |part: &&str| *part != ".." && !part.contains(['$', '%', '~', '*']);
+    (!parts.is_empty() && parts.iter().all(is_plain)).then(|| parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::autostart::git::resolve;
+
+    fn found(text: &str, top: Option<&str>) -> (Vec<String>, Vec<String>) {
+        let mut finder = TargetFinder::new(Some("/home/me"));
+        finder.add_config("/r/.git/config", text.as_bytes(), top);
+        let plain = |path: String| if path.starts_with('/') { resolve("/", &path).unwrap() } else { path };
+        let paths = |targets: Vec<GitTarget>| targets.into_iter().map(|(path, _)| plain(path)).collect();
+        (paths(finder.found), paths(finder.relative))
+    }
+
+    #[test]
+    fn a_setting_names_hooks_configurations_templates_and_programs() {
+        for (text, path) in [
+            ("[core]\nhooksPath = .githooks", "/r/.githooks"),
+            ("[core]\nhooksPath = ~/hooks", "/home/me/hooks"),
+            ("[include]\npath = ../x", "/r/x"),
+            ("[includeIf \"onbranch:evil\"]\npath = /r/y", "/r/y"),
+            ("[includeIf \"hasconfig:remote.*.url:https://x/**\"]\npath = ../z", "/r/z"),
+            ("[init]\ntemplateDir = /r/templates", "/r/templates"),
+            ("[core]\nfsmonitor = ./watch", "/r/watch"),
+            ("[core]\nsshCommand = \"/r/ssh -i key\"", "/r/ssh"),
+            ("[filter \"x\"]\nclean = python3 -u tools/clean.py %f", "/r/tools/clean.py"),
+            ("[diff \"x\"]\ntextconv = sh to-text.sh", "/r/to-text.sh"),
+            ("[merge \"x\"]\ndriver = scripts/merge %O %A %B", "/r/scripts/merge"),
+            ("[alias]\nst = \"!cd sub && ./status; git status\"", "/r/status"),
+            ("[alias]\nst = \"!$(git rev-parse --show-toplevel)/status\"", "/r/status"),
+            ("[credential]\nhelper = /r/helper", "/r/helper"),
+            ("[gpg]\nprogram = tools/gpg", "/r/tools/gpg"),
+        ] {
+            assert_eq!(found(text, Some("/r")).0, [path], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_relative_path_of_the_users_own_counts_in_every_work_tree() {
+        let text = "[core]\nhooksPath = ./.githooks/\n[alias]\nst = !./status";
+        let expected = (vec![], vec!["status".to_owned(), ".githooks".to_owned()]);
+        assert_eq!(found(text, None), expected);
+    }
+
+    #[test]
+    fn a_program_of_the_system_and_an_argument_name_nothing() {
+        for text in [
+            "[core]\neditor = code --wait src/main.rs",
+            "[filter \"lfs\"]\nclean = git-lfs clean -- %f",
+            "[alias]\nco = checkout\nlint = !make lint",
+            "[alias]\nlast = \"!git log -1 docs/guide.md\"",
+            "[core]\nfsmonitor = true",
+            "[remote \"o\"]\nurl = https://example.org/a.git\nfetch = +refs/heads/*:refs/remotes/o/*",
+        ] {
+            assert_eq!(found(text, Some("/r")), (vec![], vec![]), "{text}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The user's own configuration of git, as git itself lists it.
+//!
+//! - git is asked where no repository is, so that nothing of a repository counts. It runs nothing for that.
+//! - It is asked again when one of the files that it named has changed.
+
+use std::path::Path;
+
+use rustix::fs::CWD;
+
+use super::{
+    GitFailure, GitRun,
+    targets::{GitTarget, TargetFinder},
+};
+use crate::autostart::{file_stamp::FileStamp, name_table::FURTHER_CONFIG, paths::join};
+
+/// The variables by which the user can choose other files.
+const VARIABLES: &[&str] =
+    &["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
+
+/// The files and folders that the user's configuration has git read or run.
+#[derive(Clone, Debug, Default)]
+pub(in crate::autostart) struct UserConfig {
+    pub(in crate::autostart) found: Vec<GitTarget>,
+    /// Paths relative to the top of any work tree.
+    pub(in crate::autostart) relative: Vec<GitTarget>,
+    /// git did not answer in time, or said too much.
+    pub(in crate::autostart) unknown: bool,
+    /// The home that it was read for, and the files that it depends on.
+    home: String,
+    files: Vec<(String, Option<FileStamp>)>,
+}
+
+impl UserConfig {
+    /// Reads it again if it is another user's, or if one of its files has changed.
+    pub(in crate::autostart) fn refresh(&mut self, home: &str) {
+        let is_current = |(path, stamp): &(String, Option<FileStamp>)| stamp_of(path) == *stamp;
+        if self.home != home || self.unknown || !self.files.iter().all(is_current) {
+            *self = Self::read(home);
+        }
+    }
+
+    fn read(home: &str) -> Self {
+        let mut finder = TargetFinder::new(Some(home));
+        let mut paths =
+            vec![join(home, ".gitconfig"), join(home, ".config/git/config"), "/etc/gitconfig".to_owned()];
+        let listed = list(home);
+        let unknown = listed.is_none();
+        for (config, key, value) in listed.unwrap_or_default() {
+            if !paths.contains(&config) {
+                paths.push(config.clone());
+            }
+            finder.add_setting(&config, &key, &value, None);
+        }
+        // Each file that git reads can lie in a folder of the user's that a server may write in, or be a link there.
+        let mut found: Vec<GitTarget> = paths.iter().map(|path| (path.clone(), FURTHER_CONFIG)).collect();
+        found.append(&mut finder.found);
+        paths.extend(
+            found.iter().filter(|(_, known)| known.name == FURTHER_CONFIG.name).map(|(path, _)| path.clone()),
+        );
+        let files = paths.into_iter().map(|path| (path.clone(), stamp_of(&path))).collect();
+        Self { found, relative: finder.relative, unknown, home: home.to_owned(), files }
+    }
+}
+
+/// The stamp of a file, of what a link at its path leads to where it is one.
+fn stamp_of(path: &str) -> Option<FileStamp> {
+    let real = std::fs::canonicalize(path).ok()?;
+    FileStamp::of(CWD, real.to_str()?).ok()
+}
+
+/// The settings that git lists, each with the file that it is in. None of them where there is no git, or where it cannot read
+/// them and so does nothing at all.
+fn list(home: &str) -> Option<Vec<(String, String, String)>> {
+    let mut run = GitRun::of(&["config", "--list", "--show-origin", "--includes", "--null"]);
+    run.variable("HOME", home);
+    if std::env::var_os("HOME").is_some_and(|own| Path::new(&own) == Path::new(home)) {
+        VARIABLES.iter().for_each(|name| run.inherit(name));
+    }
+    let output = match run.output(&[]) {
+        Ok(output) => output,
+        Err(GitFailure::Refused) => return Some(vec![]),
+        Err(GitFailure::Unanswered) => return None,
+    };
+    let output = String::from_utf8_lossy(&output);
+    let mut fields = output.split('\0');
+    let mut settings = Vec::new();
+    while let (Some(origin), Some(entry)) = (fields.next(), fields.next()) {
+        let (key, value) = entry.split_once('\n').unwrap_or((entry, "true"));
+        // What a variable of ours says is in no file.
+        let Some(path) = origin.strip_prefix("file:") else { continue };
+        settings.push((path.to_owned(), key.to_owned(), value.to_owned()));
+    }
+    Some(settings)
+}

@@ -1,0 +1,87 @@
+//! Matching the end of a path against a pattern of names.
+//!
+//! - `*` stands for any characters within one name, `**` for any number of names. Both texts are in lower case.
+
+/// A pattern with a wildcard.
+#[derive(Debug)]
+pub(super) struct NamePattern {
+    parts: Vec<&'static str>,
+}
+
+impl NamePattern {
+    pub(super) fn new(text: &'static str) -> Self {
+        Self { parts: text.split('/').collect() }
+    }
+
+    /// The number of names that it matches at least.
+    pub(super) fn depth(&self) -> usize {
+        self.parts.iter().filter(|part| **part != "**").count()
+    }
+
+    /// Returns whether the path ends in these names, below a folder that `counts`, given the length of that folder's path.
+    pub(super) fn ends(&self, path: &str, counts: &dyn Fn(usize) -> bool) -> bool {
+        ends_in(&self.parts, path, counts)
+    }
+}
+
+/// Returns whether a text has a wildcard.
+pub(super) fn is_pattern(text: &str) -> bool {
+    text.contains('*')
+}
+
+fn ends_in(parts: &[&str], path: &str, counts: &dyn Fn(usize) -> bool) -> bool {
+    let Some((last, before)) = parts.split_last() else { return counts(path.len()) };
+    let Some((above, name)) = path.rsplit_once('/') else { return *last == "**" && before.is_empty() };
+    if *last == "**" {
+        return ends_in(before, path, counts) || ends_in(parts, above, counts);
+    }
+    is_like(last, name) && ends_in(before, above, counts)
+}
+
+/// Returns whether a name matches a pattern of one name.
+fn is_like(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut left) = name.strip_prefix(first) else { return false };
+    let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in middle.split('*') {
+        let Some(at) = left.find(part) else { return false };
+        left = left.get(at + part.len()..).unwrap_or_default();
+    }
+    left.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wildcard_stays_within_a_name_and_two_go_across() {
+        let ends = |pattern: &'static str, path: &str| NamePattern::new(pattern).ends(path, &|_| true);
+        for (pattern, path) in [
+            ("site-packages/*.pth", "/p/site-packages/a.pth"),
+            (".venv/**/*.pth", "/p/.venv/a.pth"),
+            (".venv/**/*.pth", "/p/.venv/lib/python3.12/site-packages/a.pth"),
+            ("python*/x", "/p/python3.12/x"),
+            ("a*b*c", "/p/a-b-c"),
+        ] {
+            assert!(ends(pattern, path), "{pattern} {path}");
+        }
+        for (pattern, path) in [
+            ("site-packages/*.pth", "/p/site-packages/a/b.pth"),
+            (".venv/**/*.pth", "/p/venv/a.pth"),
+            ("python*/x", "/p/python/3/x"),
+            ("a*b*c", "/p/a-c"),
+        ] {
+            assert!(!ends(pattern, path), "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn the_folder_above_has_to_count() {
+        let pattern = NamePattern::new(".local/**/*.desktop");
+        let ends = |path: &str| pattern.ends(path, &|above| path.get(..above) == Some("/home/me"));
+        assert!(ends("/home/me/.local/a/b.desktop"));
+        assert!(!ends("/home/me/x/.local/a/b.desktop"));
+        assert_eq!(pattern.depth(), 2);
+    }
+}

@@ -1,0 +1,108 @@
+//! A server that makes a file again each time it is moved away, and one that fills the quarantine.
+
+use std::{fs, fs::File};
+
+use ironcurtain_sandbox::autostart::{AutostartRules, Countermeasure, Finding};
+
+use crate::scene::Scene;
+
+const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
+
+/// The names in quarantine, with their bytes.
+fn kept(scene: &Scene) -> (usize, u64) {
+    let slots =
+        fs::read_dir(scene.at("state/quarantine")).into_iter().flatten().map(|slot| slot.unwrap().path());
+    let names = slots.flat_map(|slot| fs::read_dir(slot).unwrap()).map(|name| name.unwrap());
+    let names: Vec<_> = names.filter(|name| name.file_name() != "origin").collect();
+    (names.len(), names.iter().map(|name| name.metadata().unwrap().len()).sum())
+}
+
+/// What is due for the sandbox `s`.
+fn due(scene: &mut Scene) -> Vec<Countermeasure> {
+    scene.watcher.countermeasures().into_iter().map(|(_, due)| due).collect()
+}
+
+#[test]
+fn a_file_that_comes_back_has_its_root_closed_and_then_the_session_ended() {
+    let mut scene = Scene::listed();
+    scene.open();
+    let (root, path) = (scene.root(), scene.text("root/.mcp.json"));
+    let mut told = Vec::new();
+    for time in 1..=9 {
+        scene.write("root/.mcp.json", SERVERS);
+        told.extend(scene.happened());
+        let expected = Countermeasure::ReadOnly { root: root.clone(), path: path.clone() };
+        assert_eq!(due(&mut scene), if time == 5 { vec![expected] } else { vec![] }, "{time}");
+        assert!(!scene.exists("root/.mcp.json"));
+    }
+    let reason = format!("`{path}` came back 5 times, so the server can only read `{root}` from now on");
+    assert!(told.contains(&Finding::Unfinished { reason }), "{told:?}");
+    scene.write("root/.mcp.json", SERVERS);
+    scene.happened();
+    let due_now = due(&mut scene);
+    let [Countermeasure::End { reason }] = due_now.as_slice() else { panic!("{due_now:?}") };
+    assert!(reason.contains(&path), "{reason}");
+    assert_eq!(kept(&scene).0, 10);
+}
+
+#[test]
+fn hooks_of_changing_names_count_as_one_folder_and_keys_that_come_back_count_too() {
+    let mut scene = Scene::guarded();
+    scene.git("root", &["init", "-q"]);
+    fs::remove_dir_all(scene.at("root/.git/hooks")).unwrap();
+    scene.open();
+    for name in 0..5 {
+        scene.write(&format!("root/.git/hooks/hook-{name}"), "evil");
+        scene.happened();
+    }
+    let expected = |path: &str| Countermeasure::ReadOnly { root: scene.root(), path: scene.text(path) };
+    let (hooks, config) = (expected("root/.git/hooks"), expected("root/.git/config"));
+    assert_eq!(due(&mut scene), [hooks]);
+    for _ in 0..5 {
+        scene.git("root", &["config", "core.fsmonitor", "evil"]);
+        scene.happened();
+    }
+    assert_eq!(due(&mut scene), [config]);
+}
+
+#[test]
+fn the_next_process_of_a_session_has_the_same_budget_and_another_session_its_own() {
+    let mut scene = Scene::listed();
+    let root = scene.root();
+    let mut again = |name: &str| {
+        scene.watcher.begin(name, AutostartRules::default()).unwrap();
+        scene.watcher.open(name, &root).unwrap();
+        scene.write("root/.mcp.json", SERVERS);
+        let _ = scene.watcher.read();
+        let due = scene.watcher.countermeasures().len();
+        let (_, journal) = scene.watcher.finish(name);
+        journal.unwrap().forget();
+        due
+    };
+    let due: Vec<usize> = (0..5).map(|number| again(&format!("a.{number}"))).collect();
+    assert_eq!((due, again("b.0")), (vec![0, 0, 0, 0, 1], 0));
+}
+
+#[test]
+fn the_quarantine_is_bounded_and_what_it_does_not_take_runs_nothing_where_it_is() {
+    let mut scene = Scene::listed();
+    scene.open();
+    for file in 0..4 {
+        fs::create_dir(scene.at(&format!("root/{file}"))).unwrap();
+        // 100 MiB that take no room.
+        File::create(scene.at(&format!("root/{file}/.mcp.json"))).unwrap().set_len(100 << 20).unwrap();
+    }
+    scene.happened();
+    assert!(matches!(due(&mut scene).as_slice(), [Countermeasure::End { .. }]));
+    let (names, bytes) = kept(&scene);
+    assert_eq!((names, bytes), (3, 300 << 20));
+    assert!((0..4).all(|file| !scene.exists(&format!("root/{file}/.mcp.json"))));
+    let mut scene = Scene::listed();
+    scene.open();
+    for file in 0..1_050 {
+        scene.write(&format!("root/{file}/.mcp.json"), SERVERS);
+    }
+    scene.finish();
+    assert_eq!(kept(&scene).0, 1_000);
+    assert!((0..1_050).all(|file| !scene.exists(&format!("root/{file}/.mcp.json"))));
+}

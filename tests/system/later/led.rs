@@ -1,0 +1,119 @@
+//! The user's own git, whose configuration or hooks lead into a granted folder, runs nothing that a server wrote there.
+
+use super::{ended, git, grant_folder_of, repository};
+use crate::client::BOUND;
+use crate::hostile;
+use crate::world::{World, eventually};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+/// One way in which git comes to run something in the tree.
+struct Way {
+    /// The user's own configuration, with `REPO` for the repository.
+    gitconfig: &'static str,
+    /// The file that git is led to, in the repository.
+    target: &'static str,
+    /// Its content before, and what the server wants there, with `EVIL` for a trace that it leaves.
+    before: &'static str,
+    after: &'static str,
+}
+
+const HOOK: &str = "#!/bin/sh\necho own >> \"$HOME/own\"\n";
+const PROGRAM: &str = "#!/bin/sh\ntouch EVIL\n";
+
+const WAYS: [Way; 4] = [
+    Way {
+        gitconfig: "[core]\n\thooksPath = .githooks\n",
+        target: ".githooks/pre-commit",
+        before: HOOK,
+        after: PROGRAM,
+    },
+    Way { gitconfig: "", target: "scripts/check", before: HOOK, after: PROGRAM },
+    Way {
+        gitconfig: "[includeIf \"onbranch:main\"]\n\tpath = REPO/shared.gitconfig\n",
+        target: "shared.gitconfig",
+        before: "[alias]\n\tst = status\n",
+        after: "[core]\n\tfsmonitor = touch EVIL; false\n",
+    },
+    Way {
+        gitconfig: "[core]\n\tfsmonitor = REPO/tools/monitor\n",
+        target: "tools/monitor",
+        before: HOOK,
+        after: PROGRAM,
+    },
+];
+
+impl Way {
+    fn prepare(&self, world: &World, is_there: bool) -> PathBuf {
+        let repo = repository(world);
+        if is_there {
+            fs::create_dir_all(repo.join(self.target).parent().unwrap()).unwrap();
+            write(&repo.join(self.target), self.before);
+        }
+        if self.target == "scripts/check" {
+            symlink("../../scripts/check", repo.join(".git/hooks/pre-commit")).unwrap();
+        }
+        let gitconfig = self.gitconfig.replace("REPO", repo.to_str().unwrap());
+        fs::write(world.home.person.join(".gitconfig"), gitconfig).unwrap();
+        repo
+    }
+
+    /// The script by which the server puts its own there.
+    fn attack(&self, world: &World) -> String {
+        let after = self.after.replace("EVIL", evil(world).to_str().unwrap());
+        let target = self.target;
+        format!("mkdir -p \"$(dirname {target})\" && printf '%s' '{after}' > {target} && chmod +x {target}")
+    }
+}
+
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn evil(world: &World) -> PathBuf {
+    world.path("evil")
+}
+
+fn works(world: &World, repo: &Path) {
+    git(world, repo, &["status"]);
+    git(world, repo, &["commit", "-q", "--allow-empty", "-m", "by the user"]);
+}
+
+#[test]
+fn what_the_users_git_is_led_to_cannot_be_written_and_the_users_own_runs_on() {
+    for way in &WAYS {
+        let world = hostile::world();
+        let repo = way.prepare(&world, true);
+        let mut client = world.connect("hostile");
+        grant_folder_of(&world, &mut client, &repo.join("text"));
+        client.run(&repo, &way.attack(&world)).refused("Read-only file system");
+        // A file beside it is free.
+        client.run(&repo, "mkdir -p scripts && echo x > scripts/other").ok();
+        works(&world, &repo);
+        ended(&world, client);
+        works(&world, &repo);
+        assert!(!evil(&world).exists(), "{}", way.target);
+        assert_eq!(fs::read_to_string(repo.join(way.target)).unwrap(), way.before);
+        assert_eq!(world.path("own").exists(), way.before == HOOK, "{}", way.target);
+    }
+}
+
+#[test]
+fn what_appears_where_the_users_git_is_led_to_runs_nothing() {
+    for way in &WAYS {
+        let world = hostile::world();
+        let repo = way.prepare(&world, false);
+        let mut client = world.connect("hostile");
+        grant_folder_of(&world, &mut client, &repo.join("text"));
+        client.run(&repo, &way.attack(&world)).ok();
+        eventually("what was planted is harmless", BOUND, || {
+            !fs::read_to_string(repo.join(way.target)).is_ok_and(|text| text.contains("evil"))
+        });
+        works(&world, &repo);
+        ended(&world, client);
+        works(&world, &repo);
+        assert!(!evil(&world).exists(), "{}", way.target);
+    }
+}
