@@ -53,7 +53,7 @@ pub enum ClientError {
     LeavesProject {
         /// The settings, or the folder that they are in.
         file: PathBuf,
-        /// What the link leads to.
+        /// The target of the link.
         target: PathBuf,
     },
     /// Nothing of it is on this machine.

@@ -128,7 +128,7 @@ pub enum ChangeKind {
     Changed,
 }
 
-/// What a launcher is to do about a sandbox that makes a file again and again.
+/// A measure against a sandbox that recreates a file each time it is moved away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Countermeasure {
     /// Show this root for reading only from now on.

@@ -154,7 +154,7 @@ struct Actor {
     restarts: u64,
     /// The number of times that a process was started; others see it.
     starts: Arc<AtomicU64>,
-    /// What it may not do any more since it made files again and again.
+    /// The limits that it has since it recreated files.
     recreating: RecreatedFiles,
     /// Its files, removed after the process is killed.
     _files: Option<SessionFiles>,

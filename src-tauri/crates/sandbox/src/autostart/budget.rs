@@ -21,7 +21,7 @@ const MOST_WEIGHED: usize = 1_000;
 /// The budgets that are kept of sessions without a sandbox.
 const MOST_KEPT: usize = 1_000;
 
-/// What is due after a move.
+/// The consequence of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MoveLimit {
     None,

@@ -283,7 +283,7 @@ impl Watcher {
         lost.collect()
     }
 
-    /// What is to be done about sandboxes that make files again and again, by their names.
+    /// Takes the measures that are due against sandboxes, by their names.
     pub fn countermeasures(&mut self) -> Vec<(String, Countermeasure)> {
         let due = self.sandboxes.iter_mut().flat_map(|(name, sandbox)| {
             std::mem::take(&mut sandbox.countermeasures).into_iter().map(|due| (name.clone(), due))

@@ -1,4 +1,4 @@
-//! What configurations and links lead to is closed, so that the user's own git runs nothing of a server's.
+//! Targets of configurations and links are closed, so that the user's own git runs nothing of a server's.
 //!
 //! - The server writes where the closed paths let it. Then the user's own git runs, with the user's own configuration.
 

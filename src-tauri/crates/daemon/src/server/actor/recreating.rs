@@ -8,7 +8,7 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::autostart::Countermeasure;
 use std::collections::BTreeMap;
 
-/// What a server may not do any more.
+/// The limits of a server that recreated files.
 #[derive(Debug, Default)]
 pub(super) struct RecreatedFiles {
     /// Folders that it can only read, each with the file that it made again.

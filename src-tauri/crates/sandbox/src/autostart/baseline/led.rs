@@ -36,10 +36,10 @@ pub(in crate::autostart) struct LedPaths {
     pub(super) tops: Vec<String>,
 }
 
-/// Where git keeps the repository of a work tree.
+/// The folders in which git keeps the repository of a work tree.
 struct GitPlaces {
     own: String,
-    /// Where its hooks and its configuration are, which other work trees may share.
+    /// The folder of its hooks and its configuration, which other work trees may share.
     common: String,
 }
 
@@ -204,7 +204,7 @@ impl ConfigReferences {
     }
 }
 
-/// Where git keeps the repository of the work tree at `top`, by its `.git`, which may be a file or a link.
+/// Returns the folders in which git keeps the repository of the work tree at `top`, by its `.git`, which may be a file or a link.
 fn git_places(top: &str) -> Option<GitPlaces> {
     let git = join(top, ".git");
     let own = if std::fs::metadata(&*raw(&git)).ok()?.is_dir() {
