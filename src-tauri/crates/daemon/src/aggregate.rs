@@ -13,6 +13,7 @@ mod greeting;
 mod lists;
 mod moved;
 mod names;
+mod qualified;
 mod routing;
 mod selection;
 mod serve;

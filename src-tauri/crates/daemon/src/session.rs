@@ -16,6 +16,7 @@ mod in_flight;
 mod issued;
 mod modern;
 mod moving;
+mod notices;
 mod one_time;
 mod open;
 mod out_of_reach;

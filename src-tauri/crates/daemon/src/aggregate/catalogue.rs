@@ -5,6 +5,7 @@
 
 use super::lists::{Kind, Lists};
 use super::names::{Names, Owned};
+use super::qualified::{is_reserved, parse, qualified};
 use crate::wire::Fields;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -24,6 +25,8 @@ pub(super) struct Catalogue {
     entries: BTreeMap<Kind, Vec<Box<RawValue>>>,
     /// The server of each resource, and of each template by what it begins with.
     resources: BTreeMap<String, String>,
+    /// Addresses of resources and templates that several servers list, or that could be taken for ours.
+    shared: HashSet<String>,
     templates: Vec<(String, String)>,
     /// Servers whose resources and templates are listed.
     with_resources: Vec<String>,
@@ -43,6 +46,7 @@ impl Catalogue {
             |kind: Kind| Names::of(servers.clone().flat_map(|(server, lists)| owned(kind, server, lists)));
         (self.tools, self.prompts) = (named(Kind::Tools), named(Kind::Prompts));
         self.warnings = self.tools.renamed().iter().chain(self.prompts.renamed()).cloned().collect();
+        self.shared = shared(servers.clone());
         self.resources.clear();
         self.templates.clear();
         self.with_resources = with_resources;
@@ -75,6 +79,7 @@ impl Catalogue {
         let name = match kind {
             Kind::Tools => self.tools.name(&(server.to_owned(), key.to_owned()))?.to_owned(),
             Kind::Prompts => self.prompts.name(&(server.to_owned(), key.to_owned()))?.to_owned(),
+            Kind::Resources | Kind::Templates if self.shared.contains(key) => qualified(server, key),
             Kind::Resources | Kind::Templates => key.to_owned(),
         };
         if !seen.insert(name.clone()) {
@@ -84,8 +89,16 @@ impl Catalogue {
         }
         match kind {
             Kind::Tools | Kind::Prompts => entry.set("name", to_raw_value(&name).ok()?),
-            Kind::Resources => _ = self.resources.insert(name, server.to_owned()),
+            Kind::Resources => {
+                if name != key {
+                    entry.set("uri", to_raw_value(&name).ok()?);
+                }
+                self.resources.insert(name, server.to_owned());
+            }
             Kind::Templates => {
+                if name != key {
+                    entry.set("uriTemplate", to_raw_value(&name).ok()?);
+                }
                 let begins = name.split('{').next().unwrap_or_default();
                 self.templates.push((begins.to_owned(), server.to_owned()));
             }
@@ -119,20 +132,46 @@ impl Catalogue {
         }
     }
 
-    /// The server of a resource: who lists it, whose template begins as it does, who has named it in an answer, and else the
-    /// only one that has resources.
-    pub(super) fn server_of(&self, uri: &str) -> Option<&str> {
-        let by_template = || {
-            let fit =
-                self.templates.iter().filter(|(begins, _)| !begins.is_empty() && uri.starts_with(begins));
-            fit.max_by_key(|(begins, _)| begins.len()).map(|(_, server)| server)
-        };
-        let by_link = || self.linked.get(uri).map(|(server, _)| server);
-        let found = self.resources.get(uri).or_else(by_template).or_else(by_link);
-        match (found, self.with_resources.as_slice()) {
-            (None, [only]) => Some(only),
-            (found, _) => found.map(String::as_str),
+    /// Returns the server of a resource and its own address for it: by the address itself where that says so, else the server
+    /// that lists it, whose template begins most like it, that named it in an answer, whose template begins with nothing, and
+    /// else the only one that has resources.
+    pub(super) fn server_of<'a>(&'a self, uri: &'a str) -> Option<(&'a str, &'a str)> {
+        if is_reserved(uri) {
+            return parse(uri, &self.with_resources);
         }
+        let by_link = || self.linked.get(uri).map(|(server, _)| server.as_str());
+        let only = || match self.with_resources.as_slice() {
+            [only] => Some(only.as_str()),
+            _ => None,
+        };
+        let is_claimed =
+            || self.templates.iter().any(|(begins, _)| !begins.is_empty() && uri.starts_with(begins));
+        let listed = self.resources.get(uri).map(String::as_str);
+        let found = listed
+            .or_else(|| self.by_template(uri, |begins| !begins.is_empty()))
+            .or_else(by_link)
+            .or_else(|| if is_claimed() { None } else { self.by_template(uri, str::is_empty) })
+            .or_else(only);
+        found.map(|server| (server, uri))
+    }
+
+    /// The server whose template has the longest beginning, of these, that an address has too; none where that is several
+    /// servers' beginning.
+    fn by_template(&self, uri: &str, counts: impl Fn(&str) -> bool) -> Option<&str> {
+        let fits = |begins: &str| counts(begins) && uri.starts_with(begins);
+        let fit = || self.templates.iter().filter(|(begins, _)| fits(begins));
+        let longest = fit().map(|(begins, _)| begins.len()).max()?;
+        let mut owners = fit().filter(|(begins, _)| begins.len() == longest).map(|(_, server)| server);
+        let first = owners.next()?;
+        owners.all(|other| other == first).then_some(first)
+    }
+
+    /// Returns the address by which the client knows a resource of a server; nothing where the resource is not that server's.
+    pub(super) fn address_of(&self, server: &str, uri: &str) -> Option<String> {
+        if self.shared.contains(uri) || is_reserved(uri) {
+            return Some(qualified(server, uri));
+        }
+        self.server_of(uri).filter(|(owner, _)| *owner == server).map(|_| uri.to_owned())
     }
 
     /// Remembers the resources that a server's answer to a call names.
@@ -171,6 +210,21 @@ impl Catalogue {
     pub(super) fn warnings(&self) -> &[String] {
         &self.warnings
     }
+}
+
+/// The addresses that more than one server lists, and those that look like ours.
+fn shared<'a>(servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone) -> HashSet<String> {
+    let mut shared = HashSet::new();
+    for kind in [Kind::Resources, Kind::Templates] {
+        let mut first: BTreeMap<String, String> = BTreeMap::new();
+        for (server, uri) in servers.clone().flat_map(|(server, lists)| owned(kind, server, lists)) {
+            let owner = first.entry(uri.clone()).or_insert_with(|| server.clone());
+            if *owner != server || is_reserved(&uri) {
+                shared.insert(uri);
+            }
+        }
+    }
+    shared
 }
 
 fn owned<'a>(kind: Kind, server: &'a str, lists: &'a Lists) -> impl Iterator<Item = Owned> + 'a {
@@ -261,17 +315,68 @@ mod tests {
         let mut catalogue = Catalogue::default();
         let servers = both.iter().map(|(name, lists)| (*name, lists));
         catalogue.update(servers.clone(), ["a", "b", "c"].map(str::to_owned).to_vec());
-        let server = |catalogue: &Catalogue, uri: &str| catalogue.server_of(uri).map(str::to_owned);
-        assert_eq!(server(&catalogue, "memo://1").as_deref(), Some("a"));
+        let server =
+            |catalogue: &Catalogue, uri: &str| catalogue.server_of(uri).map(|(server, _)| server.to_owned());
+        assert_eq!(server(&catalogue, "memo://1"), None, "it is listed twice");
+        for of in ["a", "b"] {
+            let one = format!("ironcurtain://{of}/memo://1");
+            assert_eq!(catalogue.server_of(&one), Some((of, "memo://1")));
+            assert!(
+                serde_json::to_string(&catalogue.page(Kind::Resources, None).unwrap())
+                    .unwrap()
+                    .contains(&one)
+            );
+        }
         assert_eq!(server(&catalogue, "memo://2").as_deref(), Some("b"));
         assert_eq!(server(&catalogue, "memo://c/7").as_deref(), Some("c"));
         assert_eq!(server(&catalogue, "memo://x"), None);
-        assert!(catalogue.warnings()[0].contains("`memo://1` of `b` is left out"));
+        assert!(catalogue.warnings().is_empty());
         let link = json!({ "content": [{ "type": "resource_link", "uri": "memo://x" }, { "type": "text", "text": "resource_link" }] });
         catalogue.link("b", &raw(link));
         assert_eq!(server(&catalogue, "memo://x").as_deref(), Some("b"));
         catalogue.forget("b");
         catalogue.update(servers.take(1), vec!["a".into()]);
         assert_eq!(server(&catalogue, "memo://x").as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn the_longest_beginning_owns_an_address_and_an_empty_one_what_nobody_else_does() {
+        let templates = |template: &str| {
+            lists(Kind::Templates, json!({ "resourceTemplates": [{ "uriTemplate": template }] }))
+        };
+        let all = [
+            ("all", templates("{+any}")),
+            ("notes", templates("notes://{n}")),
+            ("private", templates("notes://private/{n}")),
+            ("twin", templates("notes://{other}")),
+        ];
+        let mut catalogue = Catalogue::default();
+        let names = all.iter().map(|(name, _)| (*name).to_owned()).collect();
+        catalogue.update(all.iter().map(|(name, lists)| (*name, lists)), names);
+        let server = |uri: &str| catalogue.server_of(uri).map(|(server, _)| server.to_owned());
+        assert_eq!(server("notes://private/1").as_deref(), Some("private"));
+        assert_eq!(server("memo://1").as_deref(), Some("all"));
+        // Two have the same beginning, so that neither owns it, and the empty one does not either.
+        assert_eq!(server("notes://1"), None);
+        assert_eq!(catalogue.server_of("ironcurtain://notes/notes://1"), Some(("notes", "notes://1")));
+    }
+
+    #[test]
+    fn a_server_reports_on_its_own_resources_alone() {
+        let resources = |uris: &[&str]| {
+            let all: Vec<_> = uris.iter().map(|uri| json!({ "uri": uri })).collect();
+            lists(Kind::Resources, json!({ "resources": all }))
+        };
+        let ours = "ironcurtain://a/memo://1";
+        let all = [("a", resources(&["memo://1", "memo://2"])), ("b", resources(&["memo://1", ours]))];
+        let mut catalogue = Catalogue::default();
+        catalogue.update(all.iter().map(|(name, lists)| (*name, lists)), vec!["a".into(), "b".into()]);
+        let address = |server: &str, uri: &str| catalogue.address_of(server, uri);
+        assert_eq!(address("a", "memo://2").as_deref(), Some("memo://2"));
+        assert_eq!(address("b", "memo://2"), None);
+        assert_eq!(address("b", "memo://1").as_deref(), Some("ironcurtain://b/memo://1"));
+        // One that lists another one's qualified address has not taken it.
+        assert_eq!(catalogue.server_of(ours), Some(("a", "memo://1")));
+        assert_eq!(address("b", ours).as_deref(), Some("ironcurtain://b/ironcurtain://a/memo://1"));
     }
 }

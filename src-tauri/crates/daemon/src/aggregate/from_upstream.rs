@@ -122,6 +122,14 @@ impl Aggregate {
                 let of = task.as_deref().and_then(|task| self.tables.server_of_task(task));
                 if of == Some(server) { params } else { return }
             }
+            "notifications/resources/updated" => {
+                let uri = raw("uri").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+                let address = uri.and_then(|uri| self.catalogue.address_of(server, &uri));
+                let (Some(address), Some(mut fields)) = (address, fields) else { return };
+                let Ok(address) = to_raw_value(&address) else { return };
+                fields.set("uri", address);
+                to_raw_value(&fields).ok()
+            }
             "notifications/message" => {
                 let Some(mut fields) = fields else { return };
                 let logger =

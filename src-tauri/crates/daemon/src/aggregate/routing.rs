@@ -94,7 +94,7 @@ impl Aggregate {
             "tools/call" => self.named(Kind::Tools, &mut fields),
             "prompts/get" => self.named(Kind::Prompts, &mut fields),
             "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
-                self.of_resource(&text(&fields, "uri"))
+                self.of_resource(&mut fields, "params.uri")
             }
             "completion/complete" => self.completed(&mut fields),
             "tasks/get" | "tasks/result" | "tasks/cancel" => {
@@ -140,9 +140,17 @@ impl Aggregate {
         })
     }
 
-    fn of_resource(&self, uri: &str) -> Result<String, NoServerError> {
-        let server = self.catalogue.server_of(uri).map(str::to_owned);
-        server.ok_or_else(|| NoServerError::NoResource(clipped(uri)))
+    /// The server of a resource, whose own address for it is put into the fields.
+    fn of_resource(&self, fields: &mut Fields, field: &'static str) -> Result<String, NoServerError> {
+        let uri: String =
+            fields.get("uri").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        let found = self.catalogue.server_of(&uri);
+        let (server, own) = found.ok_or_else(|| NoServerError::NoResource(clipped(&uri)))?;
+        if own != uri {
+            let own = to_raw_value(own).map_err(|problem| NoServerError::Unreadable(field, problem))?;
+            fields.set("uri", own);
+        }
+        Ok(server.to_owned())
     }
 
     /// The server of what is to be completed, with its own name for it.
@@ -150,10 +158,10 @@ impl Aggregate {
         let unreadable = |problem| NoServerError::Unreadable("params.ref", problem);
         let of = fields.get("ref").ok_or(NoServerError::NoRef)?;
         let mut of: Fields = serde_json::from_str(of.get()).map_err(unreadable)?;
-        if let Some(uri) = of.get("uri").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok()) {
-            return self.of_resource(&uri);
-        }
-        let server = self.named(Kind::Prompts, &mut of)?;
+        let server = match of.get("uri") {
+            Some(_) => self.of_resource(&mut of, "params.ref.uri")?,
+            None => self.named(Kind::Prompts, &mut of)?,
+        };
         fields.set("ref", to_raw_value(&of).map_err(unreadable)?);
         Ok(server)
     }

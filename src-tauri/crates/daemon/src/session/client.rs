@@ -9,7 +9,7 @@ use super::passing::{Rejection, pass_on_record, passes, passes_when_paused};
 use super::refusal::denied;
 use super::tasks::TaskRequest;
 use super::tool_call::CALL;
-use super::{Session, echo, greeting};
+use super::{Session, echo, greeting, notices};
 use crate::consent::{Stop, visible};
 use crate::server::{AtServer, DownReason, MemoryShare, ServerAnswer, ServerConnection, ServerRequest};
 use crate::wire::{Id, Incoming, Line, MAX_LINE_BYTES, MOST_TOGETHER, Outgoing, Response, Salvage};
@@ -262,7 +262,7 @@ async fn handle_notification(
     }
     match method {
         "notifications/initialized" => {
-            session.server.initialized(notification_line(method, params));
+            session.server.initialized(notification_line(method, None));
             session.client_roots.may_have_changed();
         }
         "notifications/cancelled" => session.cancelled(params).await,
@@ -271,7 +271,8 @@ async fn handle_notification(
         _ => {
             // A server that is not there has missed nothing that it could act on.
             if let Some(connection) = session.server.connection_now() {
-                connection.send(notification_line(method, params), budget);
+                let params = notices::known(method, params);
+                connection.send(notification_line(method, params.as_deref()), budget);
             }
         }
     }
@@ -375,7 +376,6 @@ impl Session {
         #[serde(rename_all = "camelCase")]
         struct Cancelled {
             request_id: Box<RawValue>,
-            reason: Option<String>,
         }
         let Some(cancelled) = params.and_then(|p| serde_json::from_str::<Cancelled>(p.get()).ok()) else {
             return;
@@ -384,7 +384,8 @@ impl Session {
         let Some(call) = self.in_flight.take_back(&id) else { return };
         self.abandon(&id, &call, "the client took the call back").await;
         if let Some(at_server) = call.at_server {
-            at_server.cancel(cancelled.reason.as_deref());
+            // The reason would be a text of the client that nobody sees.
+            at_server.cancel(None);
         }
     }
 }

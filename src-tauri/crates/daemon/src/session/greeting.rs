@@ -16,6 +16,12 @@ use std::collections::HashSet;
 /// The number of characters of what a client calls itself, or of its version, people are shown.
 const LONGEST_NAME: usize = 100;
 
+/// The abilities of a client that a server is told of.
+const CAPABILITIES: [&str; 4] = ["elicitation", "sampling", "tasks", "roots"];
+
+/// The longest value of a greeting that a server is told, in bytes of JSON. A longer one is left out.
+const LONGEST_VALUE: usize = 512;
+
 /// The content of a client's greeting.
 #[derive(Debug)]
 pub(super) struct Greeting {
@@ -52,14 +58,22 @@ pub(super) fn rewrite(
         version: String,
     }
     let params = params.ok_or(ParamsError::Missing("params"))?;
-    let mut params: Fields = serde_json::from_str(params.get()).map_err(ParamsError::unreadable("params"))?;
-    let mut capabilities: Fields = match params.get("capabilities") {
+    let given: Fields = serde_json::from_str(params.get()).map_err(ParamsError::unreadable("params"))?;
+    let mut params = known(&given, &["protocolVersion"]);
+    let mut capabilities = match given.get("capabilities") {
         Some(raw) => {
-            serde_json::from_str(raw.get()).map_err(ParamsError::unreadable("params.capabilities"))?
+            let all: Fields =
+                serde_json::from_str(raw.get()).map_err(ParamsError::unreadable("params.capabilities"))?;
+            known(&all, &CAPABILITIES)
         }
         None => Fields::default(),
     };
-    let info = params.get("clientInfo").and_then(|raw| serde_json::from_str::<Info>(raw.get()).ok());
+    if let Some(info) = given.get("clientInfo").and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok())
+    {
+        let info = to_raw_value(&known(&info, &["name", "title", "version"]));
+        params.set("clientInfo", info.map_err(ParamsError::Unwritable)?);
+    }
+    let info = given.get("clientInfo").and_then(|raw| serde_json::from_str::<Info>(raw.get()).ok());
     let mut takes = HashSet::new();
     if capabilities.get("elicitation").is_some() {
         takes.insert("elicitation/create".to_owned());
@@ -91,6 +105,17 @@ pub(super) fn rewrite(
     })
 }
 
+/// These fields, as far as their values are short.
+fn known(fields: &Fields, names: &[&str]) -> Fields {
+    let mut known = Fields::default();
+    for (name, value) in fields.iter() {
+        if names.contains(&name) && value.get().len() <= LONGEST_VALUE {
+            known.set(name, value.to_owned());
+        }
+    }
+    known
+}
+
 /// The tasks that a client keeps for servers, but those of sampling.
 fn without_sampling(tasks: &RawValue) -> Result<Box<RawValue>, ParamsError> {
     let object = |raw: &RawValue| {
@@ -116,10 +141,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roots_are_ours_sampling_is_gone_and_the_rest_stays() {
-        let text = r#"{"protocolVersion":"2025-06-18","capabilities":{"sampling":{},"elicitation":{},"roots":{},"experimental":{"x":1.0}},"clientInfo":{"name":"claude","version":"2"},"extra":[1]}"#;
+    fn roots_are_ours_sampling_is_gone_and_known_fields_stay() {
+        let text = r#"{"protocolVersion":"2025-06-18","capabilities":{"sampling":{},"elicitation":{},"roots":{},"experimental":{"x":1.0}},"clientInfo":{"name":"claude","version":"2","note":"n"},"extra":[1]}"#;
         let greeting = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, false).unwrap();
-        let expected = r#"{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{},"roots":{"listChanged":true},"experimental":{"x":1.0}},"clientInfo":{"name":"claude","version":"2"},"extra":[1]}"#;
+        let expected = r#"{"protocolVersion":"2025-06-18","clientInfo":{"name":"claude","version":"2"},"capabilities":{"elicitation":{},"roots":{"listChanged":true}}}"#;
         assert_eq!(greeting.params.get(), expected);
         assert_eq!(greeting.says_it_is.as_deref(), Some("claude 2"));
         assert_eq!(greeting.takes, HashSet::from(["elicitation/create".to_owned()]));
@@ -153,11 +178,11 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_cut_where_people_see_it_and_passed_on_whole() {
+    fn a_long_name_is_cut_where_people_see_it_and_not_passed_on() {
         let text = format!(r#"{{"clientInfo":{{"name":"{}","version":"2"}}}}"#, "n".repeat(1000));
         let greeting = rewrite(Some(&RawValue::from_string(text).unwrap()), false, false).unwrap();
         let expected = format!("{} … (900 characters more) 2", "n".repeat(100));
         assert_eq!(greeting.says_it_is, Some(expected));
-        assert!(greeting.params.get().contains(&"n".repeat(1000)));
+        assert!(!greeting.params.get().contains(&"n".repeat(100)));
     }
 }

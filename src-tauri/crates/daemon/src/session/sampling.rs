@@ -12,7 +12,8 @@ use crate::consent::{
 use crate::server::SamplingRequest;
 use crate::wire::request_parts;
 use ironcurtain_audit::{AuditError, DecidedBy, Entry, Event, PolicyDecision, redacted};
-use serde_json::{Map, Value};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::mpsc;
@@ -53,12 +54,12 @@ pub(super) async fn serve(session: Arc<Session>, mut requests: mpsc::UnboundedRe
         let Some(SamplingRequest { id, params, held, connection }) = request else { return };
         let allowed = tokio::select! {
             () = session.end.cancelled() => return,
-            allowed = session.may_sample(params.as_deref().map(|params| params.get())) => allowed,
+            allowed = session.sampled(params.as_deref()) => allowed,
         };
         match allowed {
-            Ok(()) => {
+            Ok(params) => {
                 connection.asks_client(id.clone());
-                session.to_client.send(request_parts(&id, METHOD, params).holding(held));
+                session.to_client.send(request_parts(&id, METHOD, Some(params)).holding(held));
             }
             Err(problem) => connection.refuse(&id, REJECTED, &denied(problem)),
         }
@@ -75,20 +76,27 @@ impl Session {
         }
     }
 
-    /// Asks the person, where the setting says so; the yes is on record.
-    async fn may_sample(&self, params: Option<&str>) -> Result<(), SamplingError> {
-        let params: Map<String, Value> = serde_json::from_str(params.ok_or(SamplingError::NoParams)?)?;
+    /// Returns what the client is sent: what can be shown, if it may be sent.
+    async fn sampled(&self, params: Option<&RawValue>) -> Result<Box<RawValue>, SamplingError> {
+        let params = serde_json::from_str(params.ok_or(SamplingError::NoParams)?.get())?;
+        let params = showable(params);
+        self.may_sample(&params).await?;
+        Ok(to_raw_value(&params)?)
+    }
+
+    /// Asks the user, where the setting says so; the yes is on record.
+    async fn may_sample(&self, params: &Map<String, Value>) -> Result<(), SamplingError> {
         let (by, reason) = match self.config.sampling {
             // What is paused is refused where it would be asked about.
             Sampling::Allow if !self.is_paused() => {
                 (DecidedBy::PassedOn, "`sampling` is `allow` in the entry of the server")
             }
             Sampling::Allow | Sampling::Ask => {
-                self.ask_about(&params).await?;
+                self.ask_about(params).await?;
                 (DecidedBy::Answer, "the user allowed it")
             }
             Sampling::Deny => {
-                let mut entry = self.about_sampling(Event::Decision, &params);
+                let mut entry = self.about_sampling(Event::Decision, params);
                 let decision = PolicyDecision::deny(
                     DecidedBy::Malformed,
                     SAMPLING_RULE,
@@ -99,7 +107,7 @@ impl Session {
                 return Err(SamplingError::Setting);
             }
         };
-        let mut entry = self.about_sampling(Event::Decision, &params);
+        let mut entry = self.about_sampling(Event::Decision, params);
         entry.policy_decision = Some(PolicyDecision::allow(by, SAMPLING_RULE, reason));
         self.services.audit.record(entry).await?;
         self.services.changed();
@@ -136,5 +144,74 @@ impl Session {
         entry.method = Some(METHOD.to_owned());
         entry.arguments = Some(redacted(params));
         entry
+    }
+}
+
+/// The fields of a request that the protocol has and the question shows.
+const SHOWN: [&str; 10] = [
+    "messages",
+    "modelPreferences",
+    "systemPrompt",
+    "includeContext",
+    "temperature",
+    "maxTokens",
+    "stopSequences",
+    "metadata",
+    "tools",
+    "toolChoice",
+];
+
+/// The kinds of blocks that the question cannot show.
+const NOT_SHOWN: [&str; 2] = ["image", "audio"];
+
+/// A request without what its question does not show: `_meta`, annotations, pictures and sounds.
+fn showable(params: Map<String, Value>) -> Map<String, Value> {
+    let mut shown: Map<String, Value> =
+        params.into_iter().filter(|(name, _)| SHOWN.contains(&name.as_str())).collect();
+    for message in shown.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten() {
+        let Some(message) = message.as_object_mut() else { continue };
+        message.retain(|name, _| ["role", "content"].contains(&name.as_str()));
+        match message.get_mut("content") {
+            Some(Value::Array(blocks)) => blocks.iter_mut().for_each(show_block),
+            Some(block) => show_block(block),
+            None => {}
+        }
+    }
+    shown
+}
+
+fn show_block(block: &mut Value) {
+    let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
+    if NOT_SHOWN.contains(&kind) {
+        *block = json!({ "type": "text", "text": format!("({kind} left out by IronCurtain)") });
+    } else if kind == "text"
+        && let Some(block) = block.as_object_mut()
+    {
+        block.retain(|name, _| ["type", "text"].contains(&name.as_str()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_gets_what_the_question_shows() {
+        let text = json!({ "type": "text", "text": "hi", "annotations": { "x": "hidden" }, "_meta": { "x": "hidden" } });
+        let picture = json!({ "type": "image", "data": "aGlkZGVu", "mimeType": "image/png" });
+        let params = json!({
+            "messages": [
+                { "role": "user", "content": text, "_meta": { "x": "hidden" } },
+                { "role": "user", "content": [text, picture] },
+            ],
+            "maxTokens": 10, "_meta": { "x": "hidden" }, "unknown": "hidden",
+        });
+        let text = json!({ "type": "text", "text": "hi" });
+        let left_out = json!({ "type": "text", "text": "(image left out by IronCurtain)" });
+        let expected = json!({
+            "messages": [{ "role": "user", "content": text }, { "role": "user", "content": [text, left_out] }],
+            "maxTokens": 10,
+        });
+        assert_eq!(Value::Object(showable(params.as_object().unwrap().clone())), expected);
     }
 }

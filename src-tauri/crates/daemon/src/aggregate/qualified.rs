@@ -1,0 +1,52 @@
+//! Addresses that say whose they are: `ironcurtain://SERVER/ADDRESS`, for those that several servers list.
+//!
+//! - INVARIANT: an address that begins like one of ours is never a server's own: listed by a server, it is qualified too.
+
+/// The beginning of every such address.
+const SCHEME: &str = "ironcurtain://";
+
+/// Returns the address that stands for this one of this server.
+pub(super) fn qualified(server: &str, uri: &str) -> String {
+    format!("{SCHEME}{}/{uri}", encoded(server))
+}
+
+/// Returns `true` if an address could be taken for one of ours.
+pub(super) fn is_reserved(uri: &str) -> bool {
+    uri.get(..SCHEME.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(SCHEME))
+}
+
+/// Returns the server of such an address and its own address, if it is one of these servers.
+pub(super) fn parse<'a, 'b>(uri: &'a str, servers: &'b [String]) -> Option<(&'b str, &'a str)> {
+    let (server, own) = uri.strip_prefix(SCHEME)?.split_once('/')?;
+    let server = servers.iter().find(|known| encoded(known) == server)?;
+    Some((server, own))
+}
+
+/// A server's name without anything that ends it in an address.
+fn encoded(server: &str) -> String {
+    let mut text = String::new();
+    for byte in server.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => text.push(char::from(byte)),
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_leads_back_to_its_server() {
+        let servers = ["a".to_owned(), "a/b".to_owned()];
+        for (server, uri) in [("a", "memo://1"), ("a/b", "memo://1"), ("a", "ironcurtain://a/x")] {
+            let one = qualified(server, uri);
+            assert_eq!(parse(&one, &servers), Some((server, uri)), "{one}");
+            assert!(is_reserved(&one));
+        }
+        assert_eq!(parse("ironcurtain://other/memo://1", &servers), None);
+        assert!(is_reserved("IronCurtain://a/x") && !is_reserved("memo://ironcurtain://"));
+    }
+}

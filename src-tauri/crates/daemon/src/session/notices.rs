@@ -1,0 +1,70 @@
+//! The notifications of a client that its server is sent, with the fields that the protocol has for them.
+
+use crate::wire::{Fields, Id};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// The longest token or name of a task, in bytes of JSON.
+const LONGEST: usize = 128;
+
+/// The states of a task.
+const STATES: [&str; 5] = ["working", "input_required", "completed", "failed", "cancelled"];
+
+/// Returns the parameters of a notification with what is known of them: tokens, names, numbers and states, and no text.
+pub(super) fn known(method: &str, params: Option<&RawValue>) -> Option<Box<RawValue>> {
+    let given: Fields = serde_json::from_str(params?.get()).ok()?;
+    let mut known = Fields::default();
+    for (name, value) in given.iter() {
+        let fits = match (method, name) {
+            ("notifications/progress", "progressToken") | ("notifications/tasks/status", "taskId") => {
+                value.get().len() <= LONGEST && Id::try_from(value).is_ok()
+            }
+            ("notifications/progress", "progress" | "total")
+            | ("notifications/tasks/status", "ttl" | "pollInterval") => is_number(value),
+            ("notifications/tasks/status", "status") => {
+                STATES.iter().any(|state| value.get() == format!("\"{state}\""))
+            }
+            ("notifications/tasks/status", "createdAt" | "lastUpdatedAt") => is_time(value),
+            (_, _) => false,
+        };
+        if fits {
+            known.set(name, value.to_owned());
+        }
+    }
+    to_raw_value(&known).ok()
+}
+
+fn is_number(value: &RawValue) -> bool {
+    value.get().len() <= LONGEST && matches!(serde_json::from_str(value.get()), Ok(Value::Number(_)))
+}
+
+/// Returns `true` for the digits and letters of a time in the format of RFC 3339.
+fn is_time(value: &RawValue) -> bool {
+    let text = value.get().trim_matches('"');
+    text.len() <= 35 && text.bytes().all(|b| b.is_ascii_digit() || b"-:.+TZ".contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notification_has_no_text_of_the_client() {
+        let known = |method: &str, params: &str| {
+            let params = RawValue::from_string(params.to_owned()).unwrap();
+            known(method, Some(&params)).unwrap().get().to_owned()
+        };
+        let progress =
+            r#"{"progressToken":"p","progress":1,"total":2,"message":"a secret","_meta":{"x":"a secret"}}"#;
+        assert_eq!(
+            known("notifications/progress", progress),
+            r#"{"progressToken":"p","progress":1,"total":2}"#
+        );
+        let status = r#"{"taskId":"t","status":"working","createdAt":"2026-01-01T00:00:00Z","statusMessage":"a secret"}"#;
+        assert_eq!(
+            known("notifications/tasks/status", status),
+            r#"{"taskId":"t","status":"working","createdAt":"2026-01-01T00:00:00Z"}"#
+        );
+        assert_eq!(known("notifications/tasks/status", r#"{"status":"a secret"}"#), "{}");
+    }
+}
