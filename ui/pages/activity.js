@@ -128,6 +128,6 @@ const exportButton = (format, ready) =>
 
 function checkWords() {
   if (check === null) return nothing;
-  if (check.intact) return html`<span class="badge allow">${count(check.entries, "entry")}, all unchanged</span>`;
+  if (check.intact && !check.problem) return html`<span class="badge allow">${count(check.entries, "entry")}, all unchanged</span>`;
   return html`<span class="bad">\u26a0 ${check.problem ?? "the record was changed"}</span>`;
 }

@@ -10,10 +10,10 @@ pub enum AuditError {
     #[error("the audit log cannot be written: {0}")]
     Write(String),
     /// The log cannot be read, or does not hold.
-    #[error("the audit log `{path}` cannot be continued: {problem}; move it away to begin a new one")]
+    #[error("failed to continue the audit log: {problem}; move the folder `{dir}` away to begin a new log")]
     Broken {
-        /// The log.
-        path: PathBuf,
+        /// The folder of the log.
+        dir: PathBuf,
         /// The reason.
         problem: String,
     },

@@ -2,45 +2,172 @@
 //!
 //! - INVARIANT: written after the entry that it names is on the disk. It may be older than the log, never newer: a kill or a
 //!   power cut between the two is no false alarm.
-//! - Whoever may write the person's files can change both. What it shows is an accident, or a hand that knows of one only.
+//! - INVARIANT: a [`HeadFile`] never replaces a head with an older one, and never writes to a file that another writer has open.
+//! - A process that may write the user's files can change both the log and its head. A difference shows an accident, or a
+//!   process that knows of one only.
 
 use crate::chain::Written;
 use ironcurtain_paths::bounded_read;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The number of names that are tried for a new file. Each is taken only by a file that a killed process left.
+const NAMES: u32 = 1000;
 
 #[derive(Serialize, Deserialize)]
-struct Known {
+#[serde(deny_unknown_fields)]
+struct Head {
     entries: u64,
     head: String,
 }
 
-/// The newest entry that is known. Nothing, where there is no such file.
-///
-/// # Errors
-/// When the file cannot be read, or is not understood.
-pub(super) fn read(file: &Path) -> io::Result<Option<Written>> {
-    let Some(text) = bounded_read::text(file)? else { return Ok(None) };
-    let Known { entries, head } =
-        serde_json::from_str(&text).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))?;
-    Ok(Some(Written { entries, head }))
+/// The content of a head file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KnownHead {
+    /// The newest entry.
+    Entry(Written),
+    /// There is no such file.
+    Missing,
+    /// The file cannot be read or understood; the words follow its path in a sentence.
+    Damaged(String),
 }
 
-/// Writes it, in the place of the one before.
-///
-/// # Errors
-/// When it cannot be written: then the one before is still there.
-pub(super) fn write(file: &Path, written: &Written) -> io::Result<()> {
-    let known = Known { entries: written.entries, head: written.head.clone() };
-    let aside = file.with_extension("new");
-    match std::fs::remove_file(&aside) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        Ok(()) | Err(_) => {}
+impl KnownHead {
+    /// Reads a head file.
+    #[must_use]
+    pub fn read(file: &Path) -> Self {
+        let damaged = |problem: &dyn std::fmt::Display| Self::Damaged(format!("cannot be read: {problem}"));
+        if matches!(std::fs::symlink_metadata(file), Err(e) if e.kind() == io::ErrorKind::NotFound) {
+            return Self::Missing;
+        }
+        match bounded_read::text(file) {
+            Ok(Some(text)) if text.trim().is_empty() => Self::Damaged("is empty".to_owned()),
+            Ok(Some(text)) => match serde_json::from_str(&text) {
+                Ok(Head { entries, head }) => Self::Entry(Written { entries, head }),
+                Err(problem) => Self::Damaged(format!("is damaged: {problem}")),
+            },
+            Ok(None) => Self::Damaged("is a link to a file that does not exist".to_owned()),
+            Err(problem) => damaged(&problem),
+        }
     }
-    let mut new: File = bounded_read::open_own(&aside)?;
-    new.write_all(serde_json::to_string(&known)?.as_bytes())?;
-    new.sync_data()?;
-    std::fs::rename(&aside, file)
+
+    /// Returns what keeps the newest entry from being known, as words that follow the path of the file.
+    #[must_use]
+    pub fn problem(&self) -> Option<&str> {
+        match self {
+            Self::Entry(_) => None,
+            Self::Missing => Some("does not exist"),
+            Self::Damaged(problem) => Some(problem),
+        }
+    }
+}
+
+/// The one writer of a head file.
+#[derive(Debug)]
+pub(super) struct HeadFile {
+    path: PathBuf,
+    /// The number of entries of the newest head that was written.
+    newest: Option<u64>,
+}
+
+impl HeadFile {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, newest: None }
+    }
+
+    /// Replaces the head, unless it is as new already.
+    ///
+    /// # Errors
+    /// When it cannot be written; the previous head is unchanged.
+    pub(super) fn write(&mut self, written: &Written) -> io::Result<()> {
+        if self.newest.is_some_and(|newest| newest >= written.entries) {
+            return Ok(());
+        }
+        let text = serde_json::to_string(&Head { entries: written.entries, head: written.head.clone() })?;
+        let (beside, mut file) = self.new_file()?;
+        let replaced = file
+            .write_all(text.as_bytes())
+            .and_then(|()| file.sync_data())
+            .and_then(|()| std::fs::rename(&beside, &self.path));
+        if replaced.is_err() {
+            // What was not renamed is of no use; the error is the one above.
+            let _ = std::fs::remove_file(&beside);
+        }
+        replaced?;
+        self.newest = Some(written.entries);
+        Ok(())
+    }
+
+    /// Creates a file beside the head that no other writer has.
+    fn new_file(&self) -> io::Result<(PathBuf, File)> {
+        let folder = self.path.parent().ok_or(io::ErrorKind::NotFound)?;
+        for number in 0..NAMES {
+            let path = folder.join(format!(".ironcurtain-head-{}-{number}", std::process::id()));
+            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                opened => return opened.map(|file| (path, file)),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(entries: u64) -> Written {
+        Written { entries, head: format!("head {entries}") }
+    }
+
+    #[test]
+    fn an_older_head_never_replaces_a_newer_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("head.json");
+        assert_eq!(KnownHead::read(&file), KnownHead::Missing);
+        let mut head = HeadFile::new(file.clone());
+        for (write, known) in [(3, 3), (5, 5), (4, 5), (5, 5), (6, 6)] {
+            head.write(&written(write)).unwrap();
+            assert_eq!(KnownHead::read(&file), KnownHead::Entry(written(known)));
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_a_killed_process_left_is_not_written_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let left = dir.path().join(format!(".ironcurtain-head-{}-0", std::process::id()));
+        std::fs::write(&left, "left").unwrap();
+        let file = dir.path().join("head.json");
+        HeadFile::new(file.clone()).write(&written(7)).unwrap();
+        assert_eq!(KnownHead::read(&file), KnownHead::Entry(written(7)));
+        assert_eq!(std::fs::read_to_string(left).unwrap(), "left");
+    }
+
+    #[test]
+    fn a_file_that_is_not_one_head_is_damaged_and_says_how() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("head.json");
+        let one = serde_json::to_string(&Head { entries: 1, head: "x".into() }).unwrap();
+        for (text, how) in [
+            (String::new(), "is empty"),
+            (one.repeat(2), "is damaged: trailing characters"),
+            ("\0\0\0".to_owned(), "is damaged: expected value"),
+            ("{\"entries\":1}".to_owned(), "is damaged: missing field `head`"),
+        ] {
+            std::fs::write(&file, &text).unwrap();
+            let known = KnownHead::read(&file);
+            assert!(known.problem().unwrap().starts_with(how), "{text:?}: {known:?}");
+        }
+        std::fs::remove_file(&file).unwrap();
+        std::os::unix::fs::symlink("nowhere", &file).unwrap();
+        assert_eq!(KnownHead::read(&file).problem(), Some("is a link to a file that does not exist"));
+        // A link is replaced, and not followed.
+        HeadFile::new(file.clone()).write(&written(2)).unwrap();
+        assert_eq!(KnownHead::read(&file), KnownHead::Entry(written(2)));
+        assert!(!dir.path().join("nowhere").exists());
+    }
 }

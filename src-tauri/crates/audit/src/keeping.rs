@@ -1,5 +1,6 @@
 //! The place where a log is kept, and for how long.
 
+use crate::Written;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ pub struct Keeping {
     /// The file that knows the newest entry. It lies elsewhere, so that an older copy of the directory shows. Without one, a
     /// log that was cut while nobody wrote it is not noticed.
     pub head: Option<PathBuf>,
+    /// The newest entry as it is known elsewhere: it counts where the head file does not name one.
+    pub elsewhere: Option<Written>,
     /// The size at which another file is begun.
     pub file_bytes: u64,
     /// The age at which entries are removed.
@@ -27,6 +30,6 @@ impl Keeping {
     /// A log in this directory, kept as long as the person does not say otherwise.
     #[must_use]
     pub fn new(dir: &Path) -> Self {
-        Self { dir: dir.to_path_buf(), head: None, file_bytes: FILE_BYTES, keep: KEEP }
+        Self { dir: dir.to_path_buf(), head: None, elsewhere: None, file_bytes: FILE_BYTES, keep: KEEP }
     }
 }

@@ -35,6 +35,7 @@ pub use decision::{CallResult, DecidedBy, EscalationResult, PolicyDecision, Stat
 pub use entry::{Entry, Event, PolicyChange, PolicyEffect, Removed};
 pub use error::AuditError;
 pub use files::{FileChange, FileDecision, FileFinding};
+pub use head::KnownHead;
 pub use keeping::Keeping;
 pub use log::Audit;
 pub use pending::Pending;
@@ -42,5 +43,5 @@ pub use read::{Found, all, newest};
 pub use redaction::{is_marked, names_a_secret, redacted};
 pub use search::{Filter, search};
 pub use unfinished::{Unfinished, unfinished};
-pub use verify::{Checked, check, check_known, check_written, known};
+pub use verify::{Checked, check, check_written};
 pub use volumes::LOG_NAME;

@@ -9,9 +9,10 @@
 
 use crate::chain::Written;
 use crate::error::AuditError;
+use crate::head::HeadFile;
 use crate::pending::Pending;
 use crate::writer::Writer;
-use crate::{Entry, Keeping, head, retention, search};
+use crate::{Entry, Keeping, retention, search};
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
@@ -40,6 +41,11 @@ pub struct Audit(Arc<Shared>);
 struct Shared {
     waiting: Mutex<Vec<(Pending, Done)>>,
     owned: Mutex<Owned>,
+    /// The writer of the head, held from before the files are made durable, so that heads are written one at a time and in order.
+    /// Taken before `owned`, never after it.
+    head: Mutex<Option<HeadFile>>,
+    opened_at: Written,
+    unknown_end: Option<String>,
     /// Something was noted that nobody may have written.
     noted: Arc<Notify>,
     /// Something was written that may not be on the disk.
@@ -79,12 +85,17 @@ impl Audit {
         keeping: Keeping,
         trouble: impl FnMut(Option<String>) + Send + 'static,
     ) -> Result<Self, AuditError> {
-        let writer = Writer::open(keeping)?;
+        let mut writer = Writer::open(keeping)?;
+        let head = Mutex::new(writer.take_head());
+        let (opened_at, unknown_end) = (writer.opened_at().clone(), writer.unknown_end().map(str::to_owned));
         let [noted, unsynced, grown] = [(); 3].map(|()| Arc::new(Notify::new()));
         let owned = Owned { writer, trouble: Box::new(trouble), clean: true };
         let shared = Arc::new(Shared {
             waiting: Mutex::default(),
             owned: Mutex::new(owned),
+            head,
+            opened_at,
+            unknown_end,
             noted: noted.clone(),
             unsynced: unsynced.clone(),
             grown: grown.clone(),
@@ -125,6 +136,18 @@ impl Audit {
         lock(&self.0.waiting).push((Pending::of(entry)?, None));
         self.0.noted.notify_one();
         Ok(())
+    }
+
+    /// The position at which the log was opened, before anything was recorded.
+    #[must_use]
+    pub fn opened_at(&self) -> &Written {
+        &self.0.opened_at
+    }
+
+    /// The reason for which entries may be missing from the end of the log that was opened, as a sentence.
+    #[must_use]
+    pub fn unknown_end(&self) -> Option<&str> {
+        self.0.unknown_end.as_deref()
     }
 
     /// The record so far, and whether the log is still the one that it was written to.
@@ -214,10 +237,10 @@ impl Shared {
             }
         }
         if !persons.is_empty() {
-            let files = owned.writer.unsynced();
+            let files = owned.writer.unsynced().map_err(|e| AuditError::write(&e));
             // Others may be written meanwhile.
             tokio::task::spawn_blocking(move || {
-                let durable = durable(files);
+                let durable = files.and_then(|files| durable(&files));
                 // As above.
                 persons
                     .into_iter()
@@ -228,14 +251,21 @@ impl Shared {
 
     /// Makes what was written so far survive a power cut; then it is what is known as the newest.
     fn sync(&self) {
-        let (files, written, head) = self.with_owned(|owned| {
+        let mut head = lock(&self.head);
+        let (files, written) = self.with_owned(|owned| {
             owned.clean = true;
-            (owned.writer.unsynced(), owned.writer.written().clone(), owned.writer.keeping().head.clone())
+            (owned.writer.unsynced(), owned.writer.written().clone())
         });
-        if let (Ok(()), Some(head)) = (durable(files), head) {
-            // A full disk is told with the next entry; what is known stays older than the log.
-            let _ = head::write(&head, &written);
+        if let Ok(files) = files
+            && durable(&files).is_ok()
+        {
+            self.with_owned(|owned| owned.writer.synced(&files));
+            if let Some(head) = &mut *head {
+                // A full disk is told with the next entry; what is known stays older than the log.
+                let _ = head.write(&written);
+            }
         }
+        drop(head);
         self.grown.notify_one();
     }
 }
@@ -321,8 +351,8 @@ fn every_call_is_denied(problem: &AuditError) -> String {
 }
 
 /// Makes what is written survive a power cut.
-fn durable(files: std::io::Result<Vec<File>>) -> Result<(), AuditError> {
-    files.and_then(|files| files.iter().try_for_each(File::sync_data)).map_err(|e| AuditError::write(&e))
+fn durable(files: &[Arc<File>]) -> Result<(), AuditError> {
+    files.iter().try_for_each(|file| file.sync_data()).map_err(|e| AuditError::write(&e))
 }
 
 #[cfg(test)]

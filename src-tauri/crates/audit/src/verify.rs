@@ -2,9 +2,9 @@
 //!
 //! - Where the log begins later than with its first entry, an entry of it must say that the older ones were removed.
 
+use crate::Entry;
 use crate::chain::{self, Written, follow};
 use crate::volumes::{self, Volume};
-use crate::{Entry, head};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
@@ -64,25 +64,6 @@ pub(super) fn missing(known: &Written, entries: u64, is_there: bool) -> String {
     } else {
         format!("it ends after {entries} of {} entries", known.entries)
     }
-}
-
-/// Reads a log as [`check`] does. The entry that the file `head` knows as the newest must be in it, and more may follow.
-///
-/// # Errors
-/// When a file cannot be read.
-pub fn check_known(dir: &Path, head: &Path) -> io::Result<Checked> {
-    match known(head)? {
-        Some(known) => check_written(dir, &known),
-        None => check(dir),
-    }
-}
-
-/// The newest entry that the file `head` knows; nothing, where there is no such file.
-///
-/// # Errors
-/// When it cannot be read.
-pub fn known(head: &Path) -> io::Result<Option<Written>> {
-    head::read(head)
 }
 
 /// Reads a log from its beginning and follows the chain. A log that does not exist is empty and intact.

@@ -5,15 +5,17 @@
 
 use crate::chain::{self, Written};
 use crate::error::AuditError;
+use crate::head::HeadFile;
 use crate::pending::Pending;
 use crate::verify::{self, missing};
 use crate::volumes::{self, LOG_NAME, Volume};
-use crate::{Entry, Event, Keeping, head};
+use crate::{Entry, Event, Keeping, KnownHead};
 use ironcurtain_paths::bounded_read;
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The room in bytes that is kept for what is written next.
@@ -40,7 +42,11 @@ pub(super) struct Writer {
     /// Room for what is written next.
     room: String,
     /// Files that were closed and may not be on the disk yet.
-    closed: Vec<File>,
+    closed: Vec<Arc<File>>,
+    head: Option<HeadFile>,
+    /// The position at which the log was opened.
+    opened_at: Written,
+    unknown_end: Option<String>,
 }
 
 impl Writer {
@@ -51,17 +57,15 @@ impl Writer {
     /// continued over an edit.
     pub(super) fn open(keeping: Keeping) -> Result<Self, AuditError> {
         let path = keeping.dir.join(LOG_NAME);
-        let broken = |problem: String| AuditError::Broken { path: path.clone(), problem };
+        let dir = keeping.dir.clone();
+        let broken = |problem: String| AuditError::Broken { dir: dir.clone(), problem };
         let unread = |e: io::Error| broken(e.to_string());
         let file = bounded_read::open_own(&path).map_err(unread)?;
         let metadata = file.metadata().map_err(unread)?;
         let current = Volume { path: path.clone(), file: file.try_clone().map_err(unread)?, first: None };
-        let known = match &keeping.head {
-            Some(file) => head::read(file).map_err(|e| broken(format!("`{}`: {e}", file.display())))?,
-            None => None,
-        };
         let before = end_of_closed(&keeping.dir).map_err(unread)?;
         let is_new = before.is_none() && metadata.len() == 0;
+        let (known, head_problem) = newest_known(&keeping, is_new);
         let begin = match before {
             Some(end) => end,
             None => current.begins_after().map_err(unread)?.unwrap_or_else(Written::nothing),
@@ -79,18 +83,21 @@ impl Writer {
             identity: identity(&metadata),
             length: read.bytes,
             begin,
-            at: read.at,
             policy: None,
             torn: false,
             room: String::new(),
             closed: Vec::new(),
+            head: keeping.head.clone().map(HeadFile::new),
+            opened_at: read.at.clone(),
+            at: read.at,
+            unknown_end: None,
             keeping,
         };
         match read.problem {
             Some(problem) if !read.torn => return Err(broken(problem)),
             Some(_) | None => {}
         }
-        match known.filter(|known| found.is_none() && known.entries >= writer.begin.entries) {
+        match known.clone().filter(|known| found.is_none() && known.entries >= writer.begin.entries) {
             Some(known) if is_new => writer.begin_anew(&known)?,
             // Killed before that was known.
             Some(known) if current.begins_with(&known.head).map_err(unread)? => {}
@@ -103,6 +110,12 @@ impl Writer {
         if read.torn {
             writer.file.set_len(writer.length).map_err(|e| AuditError::write(&e))?;
             writer.note("the last line of the log was cut off by a crash and was removed")?;
+        }
+        match head_problem {
+            Some(problem) => writer.note_head(&problem, known.as_ref())?,
+            // From now on a head that is missing was removed.
+            None if is_new => writer.write_head(),
+            None => {}
         }
         Ok(writer)
     }
@@ -172,16 +185,35 @@ impl Writer {
         &self.at
     }
 
+    /// The position at which the log was opened, before anything was appended.
+    pub(super) fn opened_at(&self) -> &Written {
+        &self.opened_at
+    }
+
+    /// The reason for which entries may be missing from the end of the log that was opened, as a sentence.
+    pub(super) fn unknown_end(&self) -> Option<&str> {
+        self.unknown_end.as_deref()
+    }
+
+    /// Hands the writer of the head over, to whoever writes it from now on.
+    pub(super) fn take_head(&mut self) -> Option<HeadFile> {
+        self.head.take()
+    }
+
     /// The settings.
     pub(super) fn keeping(&self) -> &Keeping {
         &self.keeping
     }
 
-    /// The files whose content may not be on the disk yet, oldest first, for making it so beside further writes. Those that are
-    /// closed are named once.
-    pub(super) fn unsynced(&mut self) -> io::Result<Vec<File>> {
-        let file = self.file.try_clone()?;
-        Ok(std::mem::take(&mut self.closed).into_iter().chain([file]).collect())
+    /// The files whose content may not be on the disk yet, oldest first, for making it so beside further writes.
+    pub(super) fn unsynced(&self) -> io::Result<Vec<Arc<File>>> {
+        let file = Arc::new(self.file.try_clone()?);
+        Ok(self.closed.iter().cloned().chain([file]).collect())
+    }
+
+    /// Forgets the closed ones of these files, which are on the disk.
+    pub(super) fn synced(&mut self, files: &[Arc<File>]) {
+        self.closed.retain(|closed| !files.iter().any(|file| Arc::ptr_eq(closed, file)));
     }
 
     /// Closes this file and begins another one.
@@ -197,9 +229,9 @@ impl Writer {
             let _ = std::fs::rename(&closed, &self.path);
         })?;
         self.identity = identity;
-        self.closed.push(std::mem::replace(&mut self.file, new));
+        self.closed.push(Arc::new(std::mem::replace(&mut self.file, new)));
         // Its name, too.
-        self.closed.push(File::open(&self.keeping.dir)?);
+        self.closed.push(Arc::new(File::open(&self.keeping.dir)?));
         (self.length, self.begin, self.policy) = (0, self.at.clone(), None);
         Ok(())
     }
@@ -210,12 +242,52 @@ impl Writer {
             "the log was begun anew: the one before, of {} entries up to {}, is not there",
             known.entries, known.head
         ))?;
-        let known = |head| self.file.sync_data().and_then(|()| head::write(head, &self.at));
-        self.keeping.head.as_deref().map_or(Ok(()), known).map_err(|e| AuditError::write(&e))
+        self.write_head();
+        Ok(())
+    }
+
+    /// Puts on record that the head file does not name the newest entry, and writes it.
+    fn note_head(&mut self, problem: &str, known: Option<&Written>) -> Result<(), AuditError> {
+        let file = self.keeping.head.clone().unwrap_or_default();
+        let found = format!("the head file `{}` {problem}", file.display());
+        match known {
+            Some(known) => {
+                self.note(&format!(
+                    "{found}; entry {}, which is known elsewhere, is in the log",
+                    known.entries
+                ))?;
+            }
+            None => {
+                let sentence = format!("{found}: entries may be missing from the end of the log");
+                self.note(&sentence)?;
+                self.unknown_end = Some(sentence);
+            }
+        }
+        self.write_head();
+        Ok(())
+    }
+
+    /// Writes the head as soon as the log is on the disk.
+    fn write_head(&mut self) {
+        let Some(head) = &mut self.head else { return };
+        // A head that cannot be written keeps nothing from starting: it is as old as it was, or is reported again.
+        let _ = self.file.sync_data().and_then(|()| head.write(&self.at));
     }
 
     fn note(&mut self, summary: &str) -> Result<(), AuditError> {
         self.append(&[Pending::of(Entry::new(Event::Daemon, summary))?]).map(drop)
+    }
+}
+
+/// The newest entry as it is known outside of the log, and what is wrong with the head file.
+fn newest_known(keeping: &Keeping, is_new: bool) -> (Option<Written>, Option<String>) {
+    let Some(head) = keeping.head.as_deref().map(KnownHead::read) else { return (None, None) };
+    let problem = head.problem().map(str::to_owned);
+    match head {
+        KnownHead::Entry(known) => (Some(known), None),
+        // The first start, or nothing at all is left.
+        KnownHead::Missing if is_new => (keeping.elsewhere.clone(), None),
+        KnownHead::Missing | KnownHead::Damaged(_) => (keeping.elsewhere.clone(), problem),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A log whose writer is killed at any instant, also while it begins another file: what was said to be written is there.
 
-use ironcurtain_audit::{Audit, Entry, Event, Keeping, check_known};
+use ironcurtain_audit::{Audit, Entry, Event, Keeping, KnownHead, check_written};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -51,7 +51,9 @@ fn nothing_is_lost_by_a_kill_at_any_instant() {
         writer.kill().unwrap();
         writer.wait().unwrap();
         last = written.last().unwrap_or(last);
-        let checked = check_known(&keeping(all.path()).dir, &all.path().join("head.json")).unwrap();
+        let head = KnownHead::read(&all.path().join("head.json"));
+        let KnownHead::Entry(known) = head else { panic!("round {round}: {head:?}") };
+        let checked = check_written(&keeping(all.path()).dir, &known).unwrap();
         assert!(checked.intact() || checked.torn, "round {round}: {checked:?}");
         assert!(checked.entries >= last, "round {round}: {last} was written, {checked:?}");
         // What the log has, but nobody was told of, is its own.

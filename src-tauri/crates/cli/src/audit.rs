@@ -7,7 +7,7 @@ use crate::print;
 use crate::screen::Screen;
 use crate::sheet::Sheet;
 use anyhow::Context;
-use ironcurtain_audit::{self as audit, Checked, Filter, Status, Written};
+use ironcurtain_audit::{self as audit, Checked, Filter, KnownHead, Status, Written};
 use ironcurtain_daemon::secrets::{SecretError, in_time};
 use ironcurtain_daemon::{Home, record_head, shown_entry};
 use ironcurtain_protocol::{AuditCheckView, Reply, Request};
@@ -19,7 +19,7 @@ pub fn verify() -> anyhow::Result<Reply> {
         return connection.ask(Request::VerifyAudit);
     }
     let home = Home::from_env()?;
-    let by_file = audit::known(&home.audit_head()).with_context(|| unread(&home))?;
+    let by_file = KnownHead::read(&home.audit_head());
     let (by_keyring, without) = match kept_in_keyring(&home) {
         Ok(Some(known)) => (Some(known), String::new()),
         Ok(None) => (None, "; the keyring is locked, or knows nothing of it".to_owned()),
@@ -27,10 +27,10 @@ pub fn verify() -> anyhow::Result<Reply> {
     };
     let mut checked = None;
     let mut known_by = Vec::new();
-    for (known, name) in [(by_file, "`audit-head.json`"), (by_keyring, "the keyring")] {
+    for (known, name) in [(entry_of(&by_file), "`audit-head.json`"), (by_keyring.as_ref(), "the keyring")] {
         let Some(known) = known else { continue };
         known_by.push(name);
-        let found = audit::check_written(&home.audit(), &known).with_context(|| unread(&home))?;
+        let found = audit::check_written(&home.audit(), known).with_context(|| unread(&home))?;
         // One that does not hold is told, whoever knows it.
         if checked.as_ref().is_none_or(Checked::intact) {
             checked = Some(found);
@@ -42,7 +42,20 @@ pub fn verify() -> anyhow::Result<Reply> {
     };
     let known_by = if known_by.is_empty() { "nobody".to_owned() } else { known_by.join(" and ") } + &without;
     let (intact, entries) = (checked.intact(), checked.entries);
-    Ok(Reply::Audit(AuditCheckView { intact, entries, problem: checked.problem, known_by }))
+    let file = home.audit_head();
+    let unknown = |problem: &str| format!("the head file `{}` {problem}", file.display());
+    let problem = match by_file.problem() {
+        Some(problem) if by_keyring.is_none() && entries > 0 => checked.problem.or(Some(unknown(problem))),
+        Some(_) | None => checked.problem,
+    };
+    Ok(Reply::Audit(AuditCheckView { intact, entries, problem, known_by }))
+}
+
+fn entry_of(head: &KnownHead) -> Option<&Written> {
+    match head {
+        KnownHead::Entry(written) => Some(written),
+        KnownHead::Missing | KnownHead::Damaged(_) => None,
+    }
 }
 
 /// The newest entry as the keyring knows it, if it says so at once.

@@ -95,8 +95,8 @@ fn show(reply: &Reply, screen: Screen) -> anyhow::Result<ExitCode> {
     Ok(code(reply))
 }
 
-/// A log that does not hold is told by the exit status too.
+/// Returns the exit status, which is a failure for a log that was changed or whose end is unknown.
 fn code(reply: &Reply) -> ExitCode {
-    let broken = matches!(reply, Reply::Audit(check) if !check.intact);
+    let broken = matches!(reply, Reply::Audit(check) if check.problem.is_some());
     if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

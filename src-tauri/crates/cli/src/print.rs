@@ -43,6 +43,11 @@ pub fn text(reply: &Reply) -> Sheet {
                 "The audit log is whole: {} entries; the newest is known by {}.",
                 check.entries, check.known_by
             ),
+            Some(problem) if check.intact => format!(
+                "THE END OF THE AUDIT LOG IS UNKNOWN: {problem}. The {} entries that are there are whole; later ones may be \
+                 missing.",
+                check.entries
+            ),
             Some(problem) => {
                 format!("THE AUDIT LOG WAS CHANGED after {} entries: {problem}", check.entries)
             }

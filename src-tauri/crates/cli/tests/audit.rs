@@ -12,8 +12,11 @@ fn without_a_trusted_process_the_log_is_verified_and_a_change_of_it_is_told() {
     let log = audit.join("audit.jsonl");
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../audit/fixtures/without-grounds.jsonl");
     let written = std::fs::read_to_string(fixture).unwrap();
-    let verify = |text: &str| {
+    let last: serde_json::Value = serde_json::from_str(written.lines().last().unwrap()).unwrap();
+    let head = serde_json::json!({ "entries": 20, "head": last["hash"] }).to_string();
+    let verify = |text: &str, head: &str| {
         std::fs::write(&log, text).unwrap();
+        std::fs::write(home.path().join("ic/state/audit-head.json"), head).unwrap();
         let output = Command::new(env!("CARGO_BIN_EXE_ironcurtain"))
             .args(["audit", "verify"])
             .env("HOME", home.path())
@@ -22,11 +25,15 @@ fn without_a_trusted_process_the_log_is_verified_and_a_change_of_it_is_told() {
             .unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
-    let (code, told) = verify(&written);
+    let (code, told) = verify(&written, &head);
     assert!(code == Some(0) && told.starts_with("The audit log is whole: 20 entries; "), "{told}");
     let changed = written.replacen("approved: by the team", "approved: by nobody", 1);
     let told = "THE AUDIT LOG WAS CHANGED after 3 entries: line 4: its content does not match its hash\n";
-    assert_eq!(verify(&changed), (Some(1), told.to_owned()));
+    assert_eq!(verify(&changed, &head), (Some(1), told.to_owned()));
+    let (code, told) = verify(&written, &head.repeat(2));
+    let wanted = "THE END OF THE AUDIT LOG IS UNKNOWN: the head file `";
+    assert!(code == Some(1) && told.starts_with(wanted), "{told}");
+    assert!(told.contains("/audit-head.json` is damaged: ") && told.contains("The 20 entries"), "{told}");
 }
 
 /// A person's home with the log of an earlier version, and the command in it.

@@ -199,9 +199,10 @@ async fn verify(state: &DaemonState) -> Reply {
     match tokio::task::spawn_blocking(move || audit::check_written(&log, &written)).await {
         Ok(Ok(checked)) => {
             // Where it is not the log any more, that explains what else is wrong with it.
-            let problem = stands.err().map(|lost| lost.to_string()).or(checked.problem);
+            let found = stands.err().map(|lost| lost.to_string()).or(checked.problem);
             let known_by = "the trusted process that writes it".to_owned();
-            let (intact, entries) = (problem.is_none(), checked.entries);
+            let (intact, entries) = (found.is_none(), checked.entries);
+            let problem = found.or_else(|| state.services.audit.unknown_end().map(str::to_owned));
             Reply::Audit(AuditCheckView { intact, entries, problem, known_by })
         }
         Ok(Err(problem)) => failed(ErrorCode::Storage, format!("the audit log cannot be read: {problem}")),

@@ -21,7 +21,7 @@ use crate::listener::{ListenError, Listener};
 use crate::metrics::Metrics;
 use crate::packages::Packages;
 use crate::policy_snapshot::SnapshotError;
-use crate::record_head;
+use crate::record_head::{self, RecordHead};
 use crate::reload::{InitialState, ReloaderParts};
 use crate::secrets::SecretStore;
 use crate::server::{LISTENING, ServerError};
@@ -132,7 +132,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     };
     let first = InitialState::read(&options.home)?;
     let health = Health::default();
-    let audit = open_audit(&options.home, first.config(), &health)?;
+    let audit = open_audit(&options.home, first.config(), &health).await?;
     let grants = Grants::open(GrantParts {
         database: &options.home.database(),
         audit: audit.clone(),
@@ -183,6 +183,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
             packages: Packages::of(&options.home),
             secrets: SecretStore::of(&options.home.state),
         },
+        record_head: RecordHead::new(options.home.clone(), audit.clone(), health.clone()),
         home: options.home,
         config,
         snapshots: reloader.snapshots(),
@@ -201,10 +202,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         shutdown,
         changes,
     };
-    if services.home.has_keyring {
-        let (audit, health) = (services.audit.clone(), services.health.clone());
-        tokio::spawn(record_head::follow(services.home.clone(), audit, health));
-    }
+    tokio::spawn(services.record_head.clone().follow());
     let state = Arc::new(DaemonState::new(services, reloader));
     tokio::spawn(note_changes(state.clone()));
     tokio::spawn(end_of_others(state.clone(), unfinished));
@@ -265,16 +263,20 @@ fn sweep(dir: &Path) -> Result<(), HomeError> {
     }
 }
 
-/// The log; what is wrong with it is among the troubles.
-fn open_audit(home: &Home, config: &Config, health: &Health) -> Result<Audit, AuditError> {
-    let health = health.clone();
+/// Opens the log; what is wrong with it is among the troubles.
+async fn open_audit(home: &Home, config: &Config, health: &Health) -> Result<Audit, AuditError> {
+    let of_log = health.clone();
     let keeping = Keeping {
         dir: home.audit(),
         head: Some(home.audit_head()),
+        elsewhere: record_head::if_needed(home).await,
         file_bytes: config.record_file_mib * 1024 * 1024,
         keep: Duration::from_secs(config.record_keep_days * 24 * 60 * 60),
     };
-    Audit::keep(keeping, move |trouble| health.set(Concern::Audit, trouble))
+    let audit = Audit::keep(keeping, move |trouble| of_log.set(Concern::Audit, trouble))?;
+    health
+        .set(Concern::Record, audit.unknown_end().map(|why| format!("The record may be incomplete: {why}.")));
+    Ok(audit)
 }
 
 /// Puts the end of sessions on record whose trusted process was killed before it could.

@@ -20,7 +20,7 @@ pub enum Concern {
     Watching,
     /// The files do not get read.
     Reading,
-    /// The record ends before what the keyring knows of it.
+    /// Entries may be missing from the end of the record.
     Record,
     /// The end of a grant is not stored.
     Grants,

@@ -11,6 +11,7 @@ use crate::health::Health;
 use crate::home::Home;
 use crate::metrics::Metrics;
 use crate::policy_snapshot::PolicySnapshot;
+use crate::record_head::RecordHead;
 use crate::reload::{SessionSettings, Writable};
 use crate::session_log::SessionLogs;
 use crate::shutdown::Shutdown;
@@ -35,6 +36,8 @@ pub struct Services {
     pub settings: watch::Receiver<Arc<SessionSettings>>,
     /// The audit log.
     pub audit: Audit,
+    /// The newest entry of the audit log, as the keyring keeps it.
+    pub(crate) record_head: RecordHead,
     /// The grants.
     pub grants: Grants,
     /// The questions.

@@ -300,7 +300,7 @@ pub struct AuditCheckView {
     pub intact: bool,
     /// Entries read.
     pub entries: u64,
-    /// The first problem, and where it is.
+    /// The first problem, and where it is. With an intact chain, why entries may be missing from its end.
     pub problem: Option<String>,
     /// Who knows the newest entry that must be there, in words; nobody where it is empty.
     #[serde(default)]

@@ -2,7 +2,7 @@
 
 use super::{Diagnosis, Doctor, Running};
 use crate::clients::{ClientReport, ClientState};
-use ironcurtain_audit as audit;
+use ironcurtain_audit::{self as audit, Checked, KnownHead};
 use ironcurtain_daemon::config::Servers;
 use ironcurtain_daemon::home::Home;
 use ironcurtain_daemon::secrets::{Keyring, SecretPlace, SecretStore, Shelf, in_time};
@@ -156,11 +156,26 @@ fn client(report: &ClientReport) -> Diagnosis {
 }
 
 pub(super) fn record(home: &Home) -> Diagnosis {
-    match audit::check_known(&home.audit(), &home.audit_head()) {
-        Ok(checked) => match checked.problem {
-            None => Diagnosis::ok("record", format!("it is whole: {} entries", checked.entries)),
-            Some(problem) => Diagnosis::problem("record", format!("it was changed: {problem}"))
-                .mended_by(format!("find out why, then move `{}` away", home.audit().display())),
+    let (head, file) = (KnownHead::read(&home.audit_head()), home.audit_head());
+    let checked = match &head {
+        KnownHead::Entry(known) => audit::check_written(&home.audit(), known),
+        KnownHead::Missing | KnownHead::Damaged(_) => audit::check(&home.audit()),
+    };
+    match checked {
+        Ok(Checked { problem: Some(problem), .. }) => {
+            Diagnosis::problem("record", format!("it was changed: {problem}"))
+                .mended_by(format!("find out why, then move the folder `{}` away", home.audit().display()))
+        }
+        Ok(Checked { entries, .. }) => match head.problem().filter(|_| entries > 0) {
+            None => Diagnosis::ok("record", format!("it is whole: {entries} entries")),
+            Some(problem) => {
+                let says = format!(
+                    "entries may be missing from its end: the head file `{}` {problem}; the {entries} entries before are whole",
+                    file.display()
+                );
+                Diagnosis::problem("record", says)
+                    .mended_by("`ironcurtain daemon`, or the app, writes a new head file when it starts")
+            }
         },
         Err(problem) => Diagnosis::problem("record", format!("it cannot be read: {problem}")),
     }
@@ -225,6 +240,36 @@ mod tests {
         assert_eq!(told(ClientState::Drifted), (Condition::Problem, connect));
         let none = clients(&[report(ClientState::Missing)]).remove(0);
         assert_eq!((none.about.as_str(), none.condition), ("clients", Condition::Warning));
+    }
+
+    #[test]
+    fn a_record_whose_end_is_unknown_is_a_problem_that_names_the_head_file_and_a_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::under(dir.path(), dir.path());
+        let found = |head: Option<&str>| {
+            let file = home.audit_head();
+            // There may be none yet.
+            let _ = fs::remove_file(&file);
+            head.iter().for_each(|text| fs::write(&file, text).unwrap());
+            record(&home)
+        };
+        fs::create_dir_all(home.audit()).unwrap();
+        assert_eq!(found(None).condition, Condition::Ok, "nothing was written yet");
+        let log = home.audit().join(audit::LOG_NAME);
+        fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/../audit/fixtures/without-grounds.jsonl"), &log)
+            .unwrap();
+        let text = fs::read_to_string(&log).unwrap();
+        let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        let good = serde_json::json!({ "entries": 20, "head": last["hash"] }).to_string();
+        assert_eq!(found(Some(&good)).condition, Condition::Ok);
+        for (head, problem) in
+            [(Some(""), "is empty"), (Some(&*good.repeat(2)), "is damaged"), (None, "does not exist")]
+        {
+            let Diagnosis { condition, says, mend, .. } = found(head);
+            assert_eq!(condition, Condition::Problem);
+            let named = format!("the head file `{}` {problem}", home.audit_head().display());
+            assert!(says.contains(&named) && mend.is_some(), "{says}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::old_log;
 use crate::{
-    CallResult, DecidedBy, Event, LOG_NAME, PolicyDecision, check, check_known, check_written, newest,
+    CallResult, DecidedBy, Event, KnownHead, LOG_NAME, PolicyDecision, check, check_written, newest,
 };
 use std::path::PathBuf;
 
@@ -108,7 +108,10 @@ async fn known_log(all: &Path, entries: usize) -> Keeping {
 }
 
 fn problem(keeping: &Keeping) -> Option<String> {
-    check_known(&keeping.dir, keeping.head.as_ref().unwrap()).unwrap().problem
+    match KnownHead::read(keeping.head.as_ref().unwrap()) {
+        KnownHead::Entry(known) => check_written(&keeping.dir, &known).unwrap().problem,
+        head => panic!("{head:?}"),
+    }
 }
 
 #[tokio::test]
@@ -127,8 +130,17 @@ async fn lines_that_were_cut_off_and_an_older_copy_show_without_who_wrote_them()
         let ends = format!("it ends after {shown} of 5 entries");
         assert_eq!(problem(&keeping), Some(ends.clone()));
         let refused = Audit::keep(keeping.clone(), |_| ()).unwrap_err().to_string();
-        assert!(refused.contains(&ends) && refused.ends_with("move it away to begin a new one"), "{refused}");
+        assert!(refused.contains(&ends) && refused.ends_with("/audit` away to begin a new log"), "{refused}");
     }
+    // As the message says, and as it was before.
+    std::fs::rename(&keeping.dir, all.path().join("aside")).unwrap();
+    std::fs::create_dir(&keeping.dir).unwrap();
+    let head = std::fs::read(keeping.head.as_ref().unwrap()).unwrap();
+    drop(Audit::keep(keeping.clone(), |_| ()).unwrap());
+    assert_eq!(problem(&keeping), None);
+    std::fs::write(keeping.head.as_ref().unwrap(), head).unwrap();
+    std::fs::remove_dir_all(&keeping.dir).unwrap();
+    std::fs::rename(all.path().join("aside"), &keeping.dir).unwrap();
     // The twin: as it was, it is gone on with; moved away, it is begun anew, and that is on record.
     std::fs::write(&log, &newest).unwrap();
     drop(Audit::keep(keeping.clone(), |_| ()).unwrap());
@@ -388,4 +400,104 @@ async fn what_is_noted_is_written_soon_by_itself_and_at_once_with_what_must_be_o
     audit.note(Entry::new(Event::Outcome, "six")).unwrap();
     drop(audit);
     assert_eq!(check(dir.path()).unwrap().entries, 6);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_head_is_one_entry_and_never_an_older_one_however_many_write_it_at_once() {
+    let all = tempfile::tempdir().unwrap();
+    let keeping = known_log(all.path(), 1).await;
+    let head = keeping.head.clone().unwrap();
+    let audit = Audit::keep(keeping, |_| ()).unwrap();
+    for round in 0..200_u64 {
+        // What the end of the process and the flush after an entry do, in the same instant.
+        let ends = (0..4).map(|_| {
+            let audit = audit.clone();
+            tokio::spawn(async move {
+                let number = audit.record(Entry::new(Event::Session, "x")).await.unwrap();
+                audit.settle().await;
+                number
+            })
+        });
+        let mut newest = 0;
+        for end in ends.collect::<Vec<_>>() {
+            newest = newest.max(end.await.unwrap());
+        }
+        let text = std::fs::read_to_string(&head).unwrap();
+        let known: serde_json::Value =
+            serde_json::from_str(&text).unwrap_or_else(|e| panic!("{round}: {e}: {text}"));
+        assert_eq!(known["entries"], newest, "round {round}");
+    }
+    assert_eq!(std::fs::read_dir(all.path()).unwrap().count(), 2);
+}
+
+#[tokio::test]
+async fn a_log_whose_head_cannot_be_understood_is_continued_and_its_end_is_reported_as_unknown() {
+    let all = tempfile::tempdir().unwrap();
+    let keeping = known_log(all.path(), 3).await;
+    let head = keeping.head.clone().unwrap();
+    let (log, good) = (keeping.dir.join(LOG_NAME), std::fs::read_to_string(&head).unwrap());
+    for (content, problem) in [
+        (Some(String::new()), "is empty"),
+        (Some(good.repeat(2)), "is damaged: trailing characters"),
+        (Some("x".to_owned()), "is damaged: expected value"),
+        (None, "does not exist"),
+    ] {
+        match content {
+            Some(content) => std::fs::write(&head, content).unwrap(),
+            None => std::fs::remove_file(&head).unwrap(),
+        }
+        // An attacker cuts the log and damages what would show it.
+        let whole = std::fs::read_to_string(&log).unwrap();
+        let cut: Vec<&str> = whole.split_inclusive('\n').collect();
+        std::fs::write(&log, cut[..cut.len() - 1].concat()).unwrap();
+        let entries = cut.len() as u64 - 1;
+        let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
+        let said = audit.unknown_end().unwrap().to_owned();
+        assert!(said.contains(&format!("`{}` {problem}", head.display())), "{said}");
+        assert!(said.ends_with(": entries may be missing from the end of the log"), "{said}");
+        let entry = std::fs::read_to_string(&log).unwrap().lines().last().unwrap().to_owned();
+        assert!(entry.contains("entries may be missing from the end of the log"), "{entry}");
+        assert_eq!(audit.record(Entry::new(Event::Session, "x")).await, Ok(entries + 2));
+        assert_eq!(audit.opened_at().entries, entries);
+        drop(audit);
+        // The head is one again.
+        let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
+        assert_eq!((audit.unknown_end(), audit.opened_at().entries), (None, entries + 2));
+    }
+}
+
+#[tokio::test]
+async fn what_is_known_elsewhere_decides_when_the_head_file_is_damaged() {
+    let all = tempfile::tempdir().unwrap();
+    let keeping = known_log(all.path(), 3).await;
+    let (head, log) = (keeping.head.clone().unwrap(), keeping.dir.join(LOG_NAME));
+    let KnownHead::Entry(known) = KnownHead::read(&head) else { panic!("it is whole") };
+    let keeping = Keeping { elsewhere: Some(known), ..keeping };
+    std::fs::write(&head, "").unwrap();
+    let whole = std::fs::read_to_string(&log).unwrap();
+    let cut: Vec<&str> = whole.split_inclusive('\n').collect();
+    std::fs::write(&log, cut[..2].concat()).unwrap();
+    let refused = Audit::keep(keeping.clone(), |_| ()).unwrap_err().to_string();
+    assert!(refused.contains("it ends after 2 of 3 entries; move the folder `"), "{refused}");
+    // The twin: a whole log is continued, and nothing is unknown.
+    std::fs::write(&log, &whole).unwrap();
+    let audit = Audit::keep(keeping, |_| ()).unwrap();
+    assert_eq!(audit.unknown_end(), None);
+    let said = std::fs::read_to_string(&log).unwrap();
+    assert!(said.contains("is empty; entry 3, which is known elsewhere, is in the log"), "{said}");
+}
+
+#[tokio::test]
+async fn a_head_that_cannot_be_written_keeps_nothing_from_starting() {
+    let all = tempfile::tempdir().unwrap();
+    let keeping = known_log(all.path(), 2).await;
+    let head = keeping.head.clone().unwrap();
+    std::fs::remove_file(&head).unwrap();
+    std::fs::create_dir(&head).unwrap();
+    for _ in 0..2 {
+        let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
+        let said = audit.unknown_end().unwrap();
+        assert!(said.contains("cannot be read: it is a folder, not a regular file"), "{said}");
+        audit.record(Entry::new(Event::Session, "x")).await.unwrap();
+    }
 }

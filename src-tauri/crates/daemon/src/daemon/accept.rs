@@ -7,7 +7,6 @@ use crate::control;
 use crate::daemon_state::DaemonState;
 use crate::identity::{self, Client};
 use crate::listener::{ClientStdio, Listener, Peer};
-use crate::record_head;
 use crate::reload::SessionSettings;
 use crate::services::Services;
 use crate::session::{Attached, Beginning, MovedSession, Session};
@@ -69,7 +68,7 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
         tracing::error!(%problem, "the end is not on record");
     }
     state.services.audit.settle().await;
-    record_head::end(&state.services.home, &state.services.audit).await;
+    state.services.record_head.end().await;
     // Whoever is still connected sees by the connection's end that another one can start.
     drop(locks);
     state.services.shutdown.ended.cancel();
