@@ -9,6 +9,8 @@ use crate::world::{World, eventually, programs};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -56,6 +58,40 @@ fn a_server_that_opted_out_dies_with_the_trusted_process() {
     client.plain("now").ok();
     let below = machine.kill();
     machine.is_clean(&below);
+}
+
+/// The programs as built, with a sandbox that fails once whenever the file at the path is there.
+fn failing_once() -> (TempDir, PathBuf) {
+    let ours = tempfile::tempdir().unwrap();
+    for name in ["ironcurtain-shim", "ironcurtain-filesystem", "ironcurtain"] {
+        symlink(programs().join(name), ours.path().join(name)).unwrap();
+    }
+    let (fails, sandbox) = (ours.path().join("fails"), ours.path().join("ironcurtain-sandbox"));
+    let real = programs().join("ironcurtain-sandbox");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/contained/failing_once.c");
+    let mut make = Command::new("cc");
+    make.args(["-O1", "-Wall", "-Werror"]);
+    make.arg(format!("-DFAILS=\"{}\"", fails.display())).arg(format!("-DREAL=\"{}\"", real.display()));
+    assert!(make.arg("-o").arg(&sandbox).arg(source).status().unwrap().success());
+    (ours, fails)
+}
+
+#[test]
+fn a_server_whose_first_process_fails_while_something_is_granted_takes_calls() {
+    let (ours, fails) = failing_once();
+    let world = World::run_by(ours.path().to_path_buf(), hostile::install);
+    hostile::answers_before(&world);
+    let note = world.file("docs/note.txt", "note");
+    let mut client = world.connect("hostile");
+    world.person.will(Next::Allow(Reach::Folders, Lifetime::Always));
+    client.open(&note).ok();
+    client.hang_up();
+    eventually("the session is over", Duration::from_secs(10), || world.sessions().is_empty());
+    std::fs::write(&fails, "").unwrap();
+    let mut client = world.connect("hostile");
+    assert_eq!(client.open(&note).ok(), "note");
+    assert!(!fails.exists(), "no process failed");
+    assert_eq!(world.sessions()[0].restarts, 0, "it was started once");
 }
 
 #[test]

@@ -214,6 +214,16 @@ impl ServerHandle {
         answer.await.map_err(|_| ServerError::Ending)?
     }
 
+    /// Waits until what is mounted is what stands there now, and not for the server to understand it.
+    ///
+    /// # Errors
+    /// [`ServerError::Ending`], when the session ends meanwhile.
+    pub async fn refresh(&self) -> Result<(), ServerError> {
+        let (reply, done) = oneshot::channel();
+        self.commands.send(Command::Refresh(reply)).map_err(|_| ServerError::Ending)?;
+        done.await.map_err(|_| ServerError::Ending)
+    }
+
     /// Waits until what the server sees follows from these grants and this policy, or later ones.
     ///
     /// # Errors

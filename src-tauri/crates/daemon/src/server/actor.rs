@@ -34,7 +34,7 @@ use ironcurtain_paths::CanonicalPath;
 use reconcile::ServerRules;
 use recreating::RecreatedFiles;
 use running::{Greeting, News, Running, news, uncovered};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -67,6 +67,8 @@ pub(super) enum Command {
     Start(oneshot::Sender<Result<(), DownReason>>),
     Restart(oneshot::Sender<Result<(), DownReason>>),
     Lease(Vec<Need>, Vec<CanonicalPath>, oneshot::Sender<Result<MountLease, ServerError>>),
+    /// Mounts what stands there now, for a call that needs nothing more: it does not wait until the server has understood.
+    Refresh(oneshot::Sender<()>),
     Release(u64),
 }
 
@@ -89,6 +91,8 @@ pub(super) fn start(
         options,
         told,
         commands,
+        inbox,
+        postponed: VecDeque::new(),
         state: Arc::new(state),
         applied,
         roots,
@@ -99,14 +103,16 @@ pub(super) fn start(
         next_lease: 0,
         asks_for_roots: None,
         understands: 0,
+        announced: 0,
         started: Instant::now(),
         quick_ends: 0,
         unanswered: 0,
         restarts: 0,
         starts: starts.clone(),
         recreating: RecreatedFiles::default(),
+        tries: 0,
     };
-    let task = tokio::spawn(actor.run(inbox)).abort_handle();
+    let task = tokio::spawn(actor.run()).abort_handle();
     (ActorView { state: state_seen, applied: applied_seen, roots: roots_seen, starts }, task)
 }
 
@@ -129,6 +135,9 @@ struct Actor {
     options: ActorOptions,
     /// For the leases it gives; weak, so that it does not keep itself alive.
     commands: mpsc::WeakUnboundedSender<Command>,
+    inbox: mpsc::UnboundedReceiver<Command>,
+    /// Commands that came while something else was waited for, oldest first.
+    postponed: VecDeque<Command>,
     told: Told,
     state: Arc<watch::Sender<ServerState>>,
     applied: watch::Sender<Applied>,
@@ -146,33 +155,36 @@ struct Actor {
     asks_for_roots: Option<bool>,
     /// The version of the roots that this process has understood, or been given time to.
     understands: u64,
+    /// The version of the roots that this process was last notified of.
+    announced: u64,
     started: Instant,
     quick_ends: u32,
     /// The number of processes in a row that ended before they had answered the greeting.
     unanswered: u32,
     /// The number of times that the server was restarted because it still held something that was taken away.
     restarts: u64,
-    /// The number of times that a process was started; others see it.
+    /// The number of times that the server was started; others see it.
     starts: Arc<AtomicU64>,
     /// The limits that it has since it recreated files.
     recreating: RecreatedFiles,
+    /// The number of processes that were tried for that. Each has a sandbox of its own name.
+    tries: u64,
     /// Its files, removed after the process is killed.
     _files: Option<SessionFiles>,
 }
 
 impl Actor {
-    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) {
-        let Some(early) = self.wait_to_start(&mut inbox).await else { return };
+    async fn run(mut self) {
+        if self.wait_to_start().await.is_none() {
+            return;
+        }
         self.start_server().await;
         self.reconcile().await;
-        for command in early {
-            self.handle(command).await;
-        }
         let (mut grants, mut snapshots) = (self.options.grants.clone(), self.options.snapshots.clone());
         loop {
             let check = self.running.as_mut().and_then(Running::check);
             tokio::select! {
-                command = inbox.recv() => match command {
+                command = next_command(&mut self.postponed, &mut self.inbox) => match command {
                     Some(command) => self.handle(command).await,
                     None => return,
                 },
@@ -204,20 +216,19 @@ impl Actor {
         }
     }
 
-    /// Waits until the server may start. Nothing of it runs meanwhile, so that whatever is taken back is gone. Gives the
-    /// commands that came, or nothing where the session is over.
-    async fn wait_to_start(&mut self, inbox: &mut mpsc::UnboundedReceiver<Command>) -> Option<Vec<Command>> {
+    /// Waits until the server may start. Nothing of it runs meanwhile, so that whatever is revoked does not exist. Returns
+    /// nothing where the session is over.
+    async fn wait_to_start(&mut self) -> Option<()> {
         let (may_start, mut grants) = (self.options.may_start.clone(), self.options.grants.clone());
-        let mut early = Vec::new();
         while !may_start.is_cancelled() {
             self.reconcile().await;
             tokio::select! {
                 () = may_start.cancelled() => {}
-                command = inbox.recv() => early.push(command?),
+                command = self.inbox.recv() => self.postponed.push_back(command?),
                 changed = grants.changed() => changed.ok()?,
             }
         }
-        Some(early)
+        Some(())
     }
 
     async fn handle(&mut self, command: Command) {
@@ -253,6 +264,11 @@ impl Actor {
                 let outcome = self.lease(needs, named).await;
                 // A lease that nobody takes is dropped, which releases it.
                 let _ = reply.send(outcome);
+            }
+            Command::Refresh(reply) => {
+                self.reconcile().await;
+                // As above.
+                let _ = reply.send(());
             }
             Command::Release(id) => {
                 if self.leases.remove(&id).is_some() {
@@ -378,5 +394,16 @@ impl Actor {
         if let Err(problem) = self.options.audit.record(entry).await {
             tracing::error!(%problem, "a change of a server is not on record");
         }
+    }
+}
+
+/// Returns the next command, the postponed ones first; nothing when nobody can send one any more.
+async fn next_command(
+    postponed: &mut VecDeque<Command>,
+    inbox: &mut mpsc::UnboundedReceiver<Command>,
+) -> Option<Command> {
+    match postponed.pop_front() {
+        Some(command) => Some(command),
+        None => inbox.recv().await,
     }
 }

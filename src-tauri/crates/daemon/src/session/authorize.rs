@@ -158,11 +158,13 @@ impl Session {
         }
     }
 
+    /// Returns whether the server reaches no more than when the call was judged. If it does, the call must be judged again.
+    pub(super) fn reaches_no_more(&self, authorization: &Authorization) -> bool {
+        authorization.reach != ServerReach::Nothing || self.reach() == ServerReach::Nothing
+    }
+
     /// True if the server sees everything the call needs right now, as it is now.
     pub(super) fn shows(&self, authorization: &Authorization) -> bool {
-        if authorization.reach == ServerReach::Nothing && self.reach() != ServerReach::Nothing {
-            return false;
-        }
         let applied = self.server.applied();
         if !authorization.permit.call().paths().all(|(_, _, path)| applied.is_current(path)) {
             return false;

@@ -66,7 +66,8 @@ pub(super) async fn handle_call(
     match verdict {
         Verdict::Allow(permit) => {
             let authorization = session.authorize(permit, inspected, &by, Vec::new());
-            let at_once = |_: &ServerConnection| session.shows(&authorization) && session.queue.is_empty();
+            let stands = || session.reaches_no_more(&authorization) && session.shows(&authorization);
+            let at_once = |_: &ServerConnection| stands() && session.queue.is_empty();
             if let Some(connection) = session.server.ready_now().filter(at_once) {
                 return together.add(session, call, authorization, connection);
             }

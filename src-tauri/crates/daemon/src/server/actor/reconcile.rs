@@ -3,42 +3,30 @@
 //! - Adding: mount, then tell, then wait until the server has understood. Removing: tell, then unmount with proof;
 //!   a server that still holds a file is killed and started again.
 //! - What stays granted is shown all the time, since calls that need no more than that are not held up by a change.
-//! - Every wait has a bound, after which the kernel and the server have the last word; a change of the grants or of the
-//!   policy ends the wait, so that a server that dawdles cannot put off what is taken back.
+//! - Every wait has a bound, after which the kernel and the server have the last word. A change of the grants or of the policy
+//!   is mounted and unmounted during the wait, so that a slow server cannot delay a revocation.
+//! - INVARIANT: each version of the roots is waited for once. A change that leaves this server's roots as they are does not
+//!   begin the wait again.
 
 mod mount_steps;
+mod understanding;
 
-use super::{Actor, Applied, Running, ServerState, Versions};
+use super::{Actor, Applied, Command, Running, ServerState, Versions};
 use crate::autostart::runs_later;
 use crate::grants::{GrantTable, StandingGrant};
 use crate::mounts::{MountStep, Need, additions, needed_mounts, removals};
 use crate::policy_snapshot::PolicySnapshot;
-use crate::server::connection::{ServerAnswer, ServerConnection};
 use crate::server::control::SupervisorControl;
 use crate::server::process::Containment;
 use crate::server::roots::{ServerView, shown};
-use crate::wire::{Response, notification_line};
+use crate::wire::notification_line;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{GrantKind, OpenFolder};
 use mount_steps::{RoundOutcome, add, narrow, remove};
-use serde_json::value::RawValue;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::watch;
-use tokio::time::Instant;
-
-/// The time that the server may take to understand a change of its roots.
-const ROOTS_BOUND: Duration = Duration::from_secs(5);
-
-/// The time for which a server that may know nothing of roots is waited for, once.
-const FIRST_ASK_BOUND: Duration = Duration::from_millis(500);
-
-/// The longest pause between two questions to a server about its roots.
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-
-/// The notification that tells a server that its roots have changed.
-const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
+use tokio::sync::{mpsc, oneshot, watch};
+use understanding::{ROOTS_CHANGED, Understood, Wait};
 
 /// The tool by which file servers tell what they accept.
 const LIST_ALLOWED: &str = "list_allowed_directories";
@@ -70,6 +58,7 @@ impl Actor {
     pub(super) async fn reconcile(&mut self) {
         let (mut grants, mut snapshots) = (self.options.grants.clone(), self.options.snapshots.clone());
         let mut restarts = 0;
+        let (mut wait, mut refreshed) = (None::<Wait>, Vec::<oneshot::Sender<()>>::new());
         loop {
             grants.mark_unchanged();
             let versions = self.project();
@@ -77,21 +66,37 @@ impl Actor {
             if round.held && restarts < MOST_RESTARTS {
                 restarts += 1;
                 self.restarts += 1;
+                wait = None;
                 self.restart("it still held something that was taken back").await;
                 continue;
             }
             if round.outdated && restarts < MOST_RESTARTS {
                 restarts += 1;
+                wait = None;
                 self.restart("what it may see has changed").await;
                 continue;
             }
             self.applied.send_modify(|applied| {
                 (applied.within, applied.restarts) = (versions.grants, self.restarts);
+                (applied.mounted, applied.failed) = (self.mounted.clone(), round.failed.clone());
             });
-            if let Some(told) = round.told {
+            for reply in refreshed.drain(..) {
+                // Who no longer waits was cancelled.
+                let _ = reply.send(());
+            }
+            wait = self.wait_for(round.told, wait);
+            if let Some(wait) = &mut wait {
                 tokio::select! {
-                    () = self.await_understanding(told) => {}
+                    understood = &mut wait.outcome => self.understood(wait.version, understood),
                     () = versions_moved(&mut grants, &mut snapshots, versions) => continue,
+                    reply = next_refresh(&mut self.inbox, &mut self.postponed) => match reply {
+                        Some(reply) => {
+                            refreshed.push(reply);
+                            continue;
+                        }
+                        // The session is over.
+                        None => return,
+                    },
                 }
             }
             self.applied.send_replace(Applied {
@@ -222,7 +227,7 @@ impl Actor {
     }
 
     /// Tells the server that its roots changed, if it has not heard; gives their version until it has understood.
-    fn announce_roots(&self) -> Option<u64> {
+    fn announce_roots(&mut self) -> Option<u64> {
         let version = self.roots.borrow().version;
         let connection = &self.running.as_ref()?.connection;
         let heard = *connection.told.borrow();
@@ -232,66 +237,37 @@ impl Actor {
             return None;
         }
         // One that has not asked yet is told the newest when it does.
-        if heard != version && (self.asks_for_roots.is_some() || heard > 0) {
+        let may_know = self.asks_for_roots.is_some() || heard > 0;
+        if heard != version && self.announced != version && may_know {
             connection.send(notification_line(ROOTS_CHANGED, None), None);
             self.options.metrics.roots_changed();
+            self.announced = version;
         }
         Some(version)
     }
 
-    /// Waits until the server has understood its roots, or a bound has passed.
-    async fn await_understanding(&mut self, version: u64) {
-        let Some(connection) = self.running.as_ref().map(|r| r.connection.clone()) else { return };
-        // A server that lists its folders knows of roots; it only may be slow.
-        let may_never_ask = self.asks_for_roots.is_none() && !self.server_rules.lists_allowed;
-        let bound = if may_never_ask { FIRST_ASK_BOUND } else { ROOTS_BOUND };
-        let mut told = connection.told.clone();
-        let asked = tokio::time::timeout(bound, told.wait_for(|v| *v >= version)).await;
-        match asked.map(|asked| asked.is_ok()) {
-            Ok(true) => self.asks_for_roots = Some(true),
-            // It ended, which says nothing about what it would have asked.
-            Ok(false) => return,
-            Err(_) if self.asks_for_roots.is_none() => {
-                self.asks_for_roots = Some(*connection.told.borrow() > 0)
-            }
-            Err(_) => {
-                self.options.log.write(format!("the server did not ask for its new roots within {bound:?}"));
-            }
+    /// Returns the wait for a version of the roots: the one that is under way, if it is for that version.
+    fn wait_for(&self, told: Option<u64>, wait: Option<Wait>) -> Option<Wait> {
+        let version = told?;
+        if let Some(wait) = wait.filter(|wait| wait.version == version) {
+            return Some(wait);
         }
-        if self.server_rules.lists_allowed && self.asks_for_roots == Some(true) {
-            self.confirm_roots(&connection).await;
-        }
-        self.understands = version;
+        let connection = self.running.as_ref()?.connection.clone();
+        let lists_allowed = self.server_rules.lists_allowed;
+        let shown = self.roots.borrow().clone();
+        Some(Wait::begin(connection, shown, (self.asks_for_roots, lists_allowed), self.options.log.clone()))
     }
 
-    /// Asks the server itself until it names every root: that it was told is not yet that it has understood.
-    async fn confirm_roots(&self, connection: &ServerConnection) {
-        let shown = self.roots.borrow().clone();
-        let deadline = Instant::now() + ROOTS_BOUND;
-        let mut pause = Duration::from_micros(500);
-        let params =
-            serde_json::value::to_raw_value(&serde_json::json!({ "name": LIST_ALLOWED, "arguments": {} }))
-                .ok();
-        while Instant::now() < deadline {
-            let asked = connection.request("tools/call", params.as_deref());
-            let Ok(answer) = tokio::time::timeout_at(deadline, asked.answer()).await else { break };
-            match answer {
-                ServerAnswer::Response(Response::Result(result)) => {
-                    let text = result_text(&result);
-                    if shown.is_told_by(&text.lines().map(str::trim).collect::<Vec<_>>()) {
-                        return;
-                    }
-                }
-                ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_) => return,
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-            if pause == LONGEST_PAUSE {
-                // It may have taken an answer from before for the newest one, because that took it longer.
-                connection.send(notification_line(ROOTS_CHANGED, None), None);
+    /// Takes in how the wait for a version of the roots ended.
+    fn understood(&mut self, version: u64, understood: Understood) {
+        match understood {
+            // It says nothing about what the server would have asked.
+            Understood::Ended => {}
+            Understood::Waited { asks_for_roots } => {
+                self.asks_for_roots = asks_for_roots;
+                self.understands = version;
             }
         }
-        self.options.log.write(format!("the server did not accept all of its roots within {ROOTS_BOUND:?}"));
     }
 
     /// Returns `true` if the process that runs has been told that the client is initialized.
@@ -331,10 +307,16 @@ async fn versions_moved(
     }
 }
 
-/// All text of a tool result.
-fn result_text(result: &RawValue) -> String {
-    let value: serde_json::Value = serde_json::from_str(result.get()).unwrap_or_default();
-    let items = value.get("content").and_then(serde_json::Value::as_array);
-    let texts = items.into_iter().flatten().filter_map(|item| item.get("text")?.as_str());
-    texts.collect::<Vec<_>>().join("\n")
+/// Returns the next call that only needs what is mounted to be up to date, and postpones all other commands. Returns nothing
+/// when nobody can send a command any more.
+async fn next_refresh(
+    inbox: &mut mpsc::UnboundedReceiver<Command>,
+    postponed: &mut VecDeque<Command>,
+) -> Option<oneshot::Sender<()>> {
+    loop {
+        match inbox.recv().await? {
+            Command::Refresh(reply) => return Some(reply),
+            command => postponed.push_back(command),
+        }
+    }
 }

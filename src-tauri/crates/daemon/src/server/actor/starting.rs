@@ -23,7 +23,12 @@ impl Actor {
         if self.quick_ends >= 3 && self.started.elapsed() < STEADY * self.quick_ends.min(15) {
             return self.not_running(DownReason::EndsTooSoon(self.quick_ends));
         }
-        self.state.send_replace(ServerState::Starting(self.starts.load(Ordering::Relaxed) + 1));
+        // Counted once, however many tries it takes: whoever answers the handshake is known by this number.
+        let before = self.starts.fetch_add(1, Ordering::Relaxed);
+        if before > 0 {
+            self.options.metrics.restarted();
+        }
+        self.state.send_replace(ServerState::Starting(before + 1));
         self.started = Instant::now();
         self.project();
         self.hides_too_little = false;
@@ -41,11 +46,9 @@ impl Actor {
     }
 
     async fn start_process(&mut self, needs: &[Need]) -> Result<Process, ServerStartError> {
-        let before = self.starts.fetch_add(1, Ordering::Relaxed);
+        let before = self.tries;
+        self.tries += 1;
         let o = &self.options;
-        if before > 0 {
-            o.metrics.restarted();
-        }
         let containment = o.containment.as_ref().map_err(Clone::clone)?;
         let network = o.network.as_deref().map(|network| -> &dyn ServesNetwork { network });
         let watched = WatchedServer { session: &o.session, server: &o.server.name, before };
@@ -81,7 +84,7 @@ impl Actor {
             noise: self.options.log.clone(),
         };
         let (connection, reading) = ServerConnection::start(stdin, from_server);
-        self.understands = 0;
+        (self.understands, self.announced) = (0, 0);
         self.mounted = match hold {
             ProcessHold::Live { .. } | ProcessHold::Fixed { .. } => {
                 let closing = |m: Mounted| {

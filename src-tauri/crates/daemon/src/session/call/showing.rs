@@ -63,7 +63,8 @@ async fn show_and_forward(
             Verdict::Allow(_) | Verdict::Escalate(_) => return Err(CallRefusal::Changed),
         };
         let leased = lease.as_ref().map_or(&[][..], MountLease::needs);
-        let is_shown = now.to_lease(&applied).iter().all(|need| leased.contains(need));
+        let is_shown =
+            session.reaches_no_more(&now) && now.to_lease(&applied).iter().all(|need| leased.contains(need));
         *authorization = now;
         if is_shown {
             if lease.is_none() && !has_hosts {
@@ -92,9 +93,14 @@ async fn show(
     authorization: &Authorization,
 ) -> Result<Option<MountLease>, CallRefusal> {
     session.server.ready().await?;
-    if !authorization.needs_nothing() {
-        session.server.caught_up(authorization.versions).await?;
+    if authorization.needs_nothing() {
+        // What the server reaches by now is judged afterwards, and waits for nothing.
+        if !session.shows(authorization) {
+            session.server.refresh().await?;
+        }
+        return Ok(None);
     }
+    session.server.caught_up(authorization.versions).await?;
     if session.shows(authorization) {
         return Ok(None);
     }

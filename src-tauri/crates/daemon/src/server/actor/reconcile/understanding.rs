@@ -1,0 +1,118 @@
+//! Waiting until a server has understood one version of its roots.
+//!
+//! - Every wait has one deadline, from its beginning on, whatever else changes meanwhile.
+
+use crate::server::connection::{ServerAnswer, ServerConnection};
+use crate::server::roots::ServerView;
+use crate::session_log::SessionLog;
+use crate::wire::{Response, notification_line};
+use serde_json::value::RawValue;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The time that the server may take to understand a change of its roots.
+const ROOTS_BOUND: Duration = Duration::from_secs(5);
+
+/// The time for which a server that may not support roots is waited for, once.
+const FIRST_ASK_BOUND: Duration = Duration::from_millis(500);
+
+/// The longest pause between two questions to a server about its roots.
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// The notification that a server's roots have changed.
+pub(super) const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
+
+/// A wait for one version of the roots.
+pub(super) struct Wait {
+    pub(super) version: u64,
+    pub(super) outcome: Pin<Box<dyn Future<Output = Understood> + Send>>,
+}
+
+/// The end of a wait.
+#[derive(Debug)]
+pub(super) enum Understood {
+    /// The process ended.
+    Ended,
+    /// The server has understood, or has had its time.
+    Waited {
+        /// The server asks for roots; nothing while that is unknown.
+        asks_for_roots: Option<bool>,
+    },
+}
+
+impl Wait {
+    /// Begins to wait for what is shown now. `asks_for_roots` is what is known of the server; `lists_allowed` says that it has
+    /// the tool that lists its folders.
+    pub(super) fn begin(
+        connection: ServerConnection,
+        shown: ServerView,
+        (asks_for_roots, lists_allowed): (Option<bool>, bool),
+        log: SessionLog,
+    ) -> Self {
+        let version = shown.version;
+        let outcome = understanding(connection, shown, asks_for_roots, lists_allowed, log);
+        Self { version, outcome: Box::pin(outcome) }
+    }
+}
+
+async fn understanding(
+    connection: ServerConnection,
+    shown: ServerView,
+    mut asks_for_roots: Option<bool>,
+    lists_allowed: bool,
+    log: SessionLog,
+) -> Understood {
+    let deadline = Instant::now() + ROOTS_BOUND;
+    // A server that lists its folders supports roots; it only may be slow.
+    let may_never_ask = asks_for_roots.is_none() && !lists_allowed;
+    let bound = if may_never_ask { FIRST_ASK_BOUND } else { ROOTS_BOUND };
+    let mut told = connection.told.clone();
+    let asked = tokio::time::timeout(bound, told.wait_for(|v| *v >= shown.version)).await;
+    match asked.map(|asked| asked.is_ok()) {
+        Ok(true) => asks_for_roots = Some(true),
+        Ok(false) => return Understood::Ended,
+        Err(_) if asks_for_roots.is_none() => asks_for_roots = Some(*connection.told.borrow() > 0),
+        Err(_) => log.write(format!("the server did not ask for its new roots within {bound:?}")),
+    }
+    if lists_allowed && asks_for_roots == Some(true) {
+        confirm(&connection, &shown, deadline, &log).await;
+    }
+    Understood::Waited { asks_for_roots }
+}
+
+/// Asks the server itself until it names every root: that it was told is not yet that it has understood.
+async fn confirm(connection: &ServerConnection, shown: &ServerView, deadline: Instant, log: &SessionLog) {
+    let mut pause = Duration::from_micros(500);
+    let params =
+        serde_json::value::to_raw_value(&serde_json::json!({ "name": super::LIST_ALLOWED, "arguments": {} }))
+            .ok();
+    while Instant::now() < deadline {
+        let asked = connection.request("tools/call", params.as_deref());
+        let Ok(answer) = tokio::time::timeout_at(deadline, asked.answer()).await else { break };
+        match answer {
+            ServerAnswer::Response(Response::Result(result)) => {
+                let text = result_text(&result);
+                if shown.is_told_by(&text.lines().map(str::trim).collect::<Vec<_>>()) {
+                    return;
+                }
+            }
+            ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_) => return,
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        if pause == LONGEST_PAUSE {
+            // It may have taken an answer from before for the newest one, because that took it longer.
+            connection.send(notification_line(ROOTS_CHANGED, None), None);
+        }
+    }
+    log.write(format!("the server did not accept all of its roots within {ROOTS_BOUND:?}"));
+}
+
+/// All text of a tool result.
+fn result_text(result: &RawValue) -> String {
+    let value: serde_json::Value = serde_json::from_str(result.get()).unwrap_or_default();
+    let items = value.get("content").and_then(serde_json::Value::as_array);
+    let texts = items.into_iter().flatten().filter_map(|item| item.get("text")?.as_str());
+    texts.collect::<Vec<_>>().join("\n")
+}
