@@ -39,18 +39,14 @@ impl KnownHead {
     /// Reads a head file.
     #[must_use]
     pub fn read(file: &Path) -> Self {
-        let damaged = |problem: &dyn std::fmt::Display| Self::Damaged(format!("cannot be read: {problem}"));
-        if matches!(std::fs::symlink_metadata(file), Err(e) if e.kind() == io::ErrorKind::NotFound) {
-            return Self::Missing;
-        }
         match bounded_read::text(file) {
             Ok(Some(text)) if text.trim().is_empty() => Self::Damaged("is empty".to_owned()),
             Ok(Some(text)) => match serde_json::from_str(&text) {
                 Ok(Head { entries, head }) => Self::Entry(Written { entries, head }),
                 Err(problem) => Self::Damaged(format!("is damaged: {problem}")),
             },
-            Ok(None) => Self::Damaged("is a link to a file that does not exist".to_owned()),
-            Err(problem) => damaged(&problem),
+            Ok(None) => Self::Missing,
+            Err(problem) => Self::Damaged(format!("cannot be read: {problem}")),
         }
     }
 
@@ -164,7 +160,10 @@ mod tests {
         }
         std::fs::remove_file(&file).unwrap();
         std::os::unix::fs::symlink("nowhere", &file).unwrap();
-        assert_eq!(KnownHead::read(&file).problem(), Some("is a link to a file that does not exist"));
+        assert_eq!(
+            KnownHead::read(&file).problem(),
+            Some("cannot be read: it is a link to a file that does not exist")
+        );
         // A link is replaced, and not followed.
         HeadFile::new(file.clone()).write(&written(2)).unwrap();
         assert_eq!(KnownHead::read(&file), KnownHead::Entry(written(2)));

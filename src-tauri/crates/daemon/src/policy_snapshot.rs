@@ -206,6 +206,31 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_a_link_to_nowhere_is_refused_and_not_taken_for_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::under(dir.path(), dir.path());
+        home.prepare().unwrap();
+        let load = |home: &Home| -> Result<(), String> {
+            let said = |problem: &dyn std::fmt::Display| problem.to_string();
+            crate::config::Config::load(home).map_err(|e| said(&e))?;
+            let servers = Servers::load(home).map_err(|e| said(&e))?;
+            PolicySnapshot::load(home, &servers).map(drop).map_err(|e| said(&e))
+        };
+        assert_eq!(load(&home), Ok(()));
+        let files = [home.config.join("config.json"), home.config.join("mcp-servers.json")];
+        for file in files.into_iter().chain(PolicyTexts::paths(&home)) {
+            std::os::unix::fs::symlink(dir.path().join("unmounted"), &file).unwrap();
+            let refused = load(&home).unwrap_err();
+            assert!(refused.contains("it is a link to a file that does not exist"), "{refused}");
+            assert!(refused.contains(&file.display().to_string()), "{refused}");
+            std::fs::remove_file(&file).unwrap();
+        }
+        std::fs::remove_dir(home.policy()).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("unmounted"), home.policy()).unwrap();
+        load(&home).unwrap_err();
+    }
+
+    #[test]
     fn a_server_may_reach_the_hosts_of_its_configuration_and_no_others() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::under(dir.path(), dir.path());

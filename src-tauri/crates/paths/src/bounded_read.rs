@@ -107,14 +107,37 @@ fn only_a_file(file: File) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {kind}, not a regular file")))
 }
 
-/// The text of a file; nothing when there is no file.
+/// Returns whether nothing stands at a path. A link that leads nowhere stands there, also one above the path: what it is to
+/// lead to is unknown, and must not be taken for nothing.
 ///
 /// # Errors
-/// When it cannot be read, is no regular file, is longer than [`LONGEST`], or is not UTF-8.
+/// When the path cannot be looked at.
+pub fn is_absent(path: &Path) -> io::Result<bool> {
+    let is_missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => return Ok(false),
+        Err(e) if is_missing(&e) => {}
+        Err(e) => return Err(e),
+    }
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(true) };
+    match std::fs::metadata(folder) {
+        Ok(_) => Ok(true),
+        Err(e) if is_missing(&e) => is_absent(folder),
+        Err(e) => Err(e),
+    }
+}
+
+/// The text of a file; nothing when nothing stands at its path.
+///
+/// # Errors
+/// When it cannot be read, is no regular file, is longer than [`LONGEST`], or is not UTF-8, and when a link leads nowhere.
 pub fn text(path: &Path) -> io::Result<Option<String>> {
     let file = match open(path) {
         Ok(file) => file,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) if e.kind() == io::ErrorKind::NotFound && is_absent(path)? => return Ok(None),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return Err(io::Error::new(e.kind(), "it is a link to a file that does not exist"));
+        }
         Err(e) => return Err(e),
     };
     let invalid = |problem: String| io::Error::new(io::ErrorKind::InvalidData, problem);
@@ -143,6 +166,11 @@ mod tests {
         std::os::unix::fs::symlink(path("good"), path("link")).unwrap();
         assert_eq!([told("good"), told("link")], [Ok(Some("text".into())), Ok(Some("text".into()))]);
         assert_eq!(told("missing"), Ok(None));
+        assert_eq!(told("missing/below"), Ok(None));
+        std::os::unix::fs::symlink("nowhere", path("dangling")).unwrap();
+        for below in ["dangling", "dangling/below", "dangling/below/further"] {
+            assert_eq!(told(below).unwrap_err(), "it is a link to a file that does not exist");
+        }
         std::fs::create_dir(path("folder")).unwrap();
         assert_eq!(told("folder").unwrap_err(), "it is a folder, not a regular file");
         rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), Mode::RUSR | Mode::WUSR).unwrap();

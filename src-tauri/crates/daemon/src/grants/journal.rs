@@ -84,7 +84,12 @@ impl Journal {
         let path = database.with_file_name(NAME);
         match std::fs::read(&path) {
             Ok(text) => Ok(lines(&path, &text)?.0),
-            Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(missing)
+                if missing.kind() == io::ErrorKind::NotFound
+                    && bounded_read::is_absent(&path).unwrap_or(false) =>
+            {
+                Ok(Vec::new())
+            }
             Err(source) => Err(JournalError::File { path, source }),
         }
     }
