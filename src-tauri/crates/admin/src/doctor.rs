@@ -7,7 +7,7 @@
 mod checks;
 
 use crate::clients::Clients;
-use crate::inspect::{Inspection, inspect};
+use crate::inspect::{InspectError, Inspection, inspect};
 use ironcurtain_daemon::config::{Config, Server, Servers};
 use ironcurtain_daemon::home::Home;
 use ironcurtain_daemon::policy_snapshot::PolicySnapshot;
@@ -111,6 +111,7 @@ impl Doctor {
             Ok(_) => Diagnosis::ok("settings", "`config.json` is understood"),
             Err(problem) => Diagnosis::problem("settings", problem.to_string()),
         });
+        found.push(checks::grants(&self.home));
         match Servers::load(&self.home) {
             Err(problem) => found.push(Diagnosis::problem("servers", problem.to_string())),
             Ok(servers) => {
@@ -160,6 +161,10 @@ impl Doctor {
         };
         match inspect(&inspection, name).await.and_then(|look| look.listed) {
             Ok(tools) => Diagnosis::ok(&about, format!("it starts, and lists {} tools", tools.len())),
+            // That is a problem of its own, which is told above.
+            Err(InspectError::Grants(_)) => {
+                Diagnosis::warning(&about, "not started for a check: the grants cannot be read")
+            }
             Err(problem) => Diagnosis::problem(&about, problem.to_string()),
         }
     }

@@ -3,6 +3,7 @@
 use super::{Diagnosis, Doctor, Running};
 use crate::clients::{ClientReport, ClientState};
 use ironcurtain_audit::{self as audit, Checked, KnownHead};
+use ironcurtain_daemon::StandingGrant;
 use ironcurtain_daemon::config::Servers;
 use ironcurtain_daemon::home::Home;
 use ironcurtain_daemon::secrets::{Keyring, SecretPlace, SecretStore, Shelf, in_time};
@@ -20,6 +21,9 @@ const LITTLE_ROOM: u64 = 1 << 30;
 
 /// With less than this the record soon takes no entry, and every call is denied.
 const NO_ROOM: u64 = 64 << 20;
+
+/// The number of inodes below which sessions cannot begin.
+const FEW_INODES: u64 = 16;
 
 /// Watches that one folder of a large project takes up; the kernel's own default was 8,192 for long.
 const FEW_WATCHES: u64 = 65_536;
@@ -181,11 +185,32 @@ pub(super) fn record(home: &Home) -> Diagnosis {
     }
 }
 
+/// The database of grants.
+pub(super) fn grants(home: &Home) -> Diagnosis {
+    let about = "grants";
+    match StandingGrant::on_disk(&home.database()) {
+        Ok(grants) => Diagnosis::ok(about, format!("{} outlive their session", grants.len())),
+        Err(problem) if problem.is_damaged() => {
+            Diagnosis::problem(about, problem.to_string()).mended_by(format!(
+                "stop IronCurtain and move `{}*` away; then allow again what you need",
+                home.database().display()
+            ))
+        }
+        Err(problem) => Diagnosis::problem(about, problem.to_string()),
+    }
+}
+
 pub(super) fn disk(home: &Home) -> Diagnosis {
-    let free = match rustix::fs::statvfs(&home.state) {
-        Ok(found) => found.f_bavail.saturating_mul(found.f_frsize),
+    let found = match rustix::fs::statvfs(&home.state) {
+        Ok(found) => found,
         Err(problem) => return Diagnosis::warning("disk", format!("`{}`: {problem}", home.state.display())),
     };
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    // Some file systems have no table of inodes, and count none.
+    if found.f_files > 0 && found.f_favail < FEW_INODES {
+        let says = format!("no inodes are left at `{}`: no session can begin", home.state.display());
+        return Diagnosis::problem("disk", says).mended_by("remove files that you do not need");
+    }
     let says = format!("{} MiB are free at `{}`", free >> 20, home.state.display());
     match free {
         free if free < NO_ROOM => {
@@ -270,6 +295,23 @@ mod tests {
             let named = format!("the head file `{}` {problem}", home.audit_head().display());
             assert!(says.contains(&named) && mend.is_some(), "{says}");
         }
+    }
+
+    #[test]
+    fn a_damaged_database_of_grants_is_named_with_a_remedy_and_without_a_statement() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::under(dir.path(), dir.path());
+        assert_eq!(grants(&home).condition, Condition::Ok, "there is none yet");
+        fs::create_dir_all(home.database().parent().unwrap()).unwrap();
+        fs::write(home.database(), "x".repeat(4096)).unwrap();
+        let Diagnosis { about, condition, says, mend } = grants(&home);
+        assert_eq!((about.as_str(), condition), ("grants", Condition::Problem));
+        let file = home.database().display().to_string();
+        assert!(says.starts_with(&format!("the database of grants `{file}` is damaged: ")), "{says}");
+        assert!(
+            !says.contains("PRAGMA") && mend.unwrap().contains(&format!("move `{file}*` away")),
+            "{says}"
+        );
     }
 
     #[test]

@@ -25,6 +25,9 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// The time after which uses are stored, and the time that is left to grants.
 const BATCH: Duration = Duration::from_secs(5);
 
+/// The time after which the database is checked for still being the file that was opened.
+const CHECK: Duration = Duration::from_secs(5);
+
 /// The grants in force and the counts of their uses, which the owner shares with everybody.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -71,6 +74,10 @@ pub(super) struct GrantsOwner {
     pub(super) runtime: Handle,
     pending: Vec<Pending>,
     batch_at: Option<Instant>,
+    /// Why the last grant or use could not be stored.
+    unstored: Option<String>,
+    /// The database is not the file that was opened.
+    is_lost: bool,
 }
 
 impl GrantsOwner {
@@ -84,7 +91,18 @@ impl GrantsOwner {
         let pending =
             left.into_iter().map(|ending| Pending { ending, noted: true, recorded: false, told: None });
         let runtime = Handle::current();
-        Self { pending: pending.collect(), shared, store, journal, audit, health, runtime, batch_at: None }
+        Self {
+            pending: pending.collect(),
+            shared,
+            store,
+            journal,
+            audit,
+            health,
+            runtime,
+            batch_at: None,
+            unstored: None,
+            is_lost: false,
+        }
     }
 
     pub(super) fn run(mut self, inbox: &mpsc::Receiver<Command>) {
@@ -106,6 +124,9 @@ impl GrantsOwner {
             if due || closing.is_some() {
                 self.finish_pending();
             }
+            if due {
+                self.check_store();
+            }
             if self.batch_at.is_some_and(|at| at <= Instant::now()) || closing.is_some() {
                 self.store_batch();
             }
@@ -120,7 +141,7 @@ impl GrantsOwner {
     fn pause(&self) -> Duration {
         let batch = self.batch_at.map(|at| at.saturating_duration_since(Instant::now()));
         let again = (!self.pending.is_empty()).then_some(AGAIN);
-        batch.into_iter().chain(again).min().unwrap_or(Duration::from_secs(3600))
+        batch.into_iter().chain(again).min().unwrap_or(CHECK).min(CHECK)
     }
 
     /// Does one thing; gives who is to be told at the end, if it is to end.
@@ -128,7 +149,14 @@ impl GrantsOwner {
         // A caller that went away has what it asked for done all the same.
         match command {
             Command::Give(gifts, reply) => {
-                let _ = reply.send(self.give(gifts));
+                let given = self.give(gifts);
+                match &given {
+                    Err(GrantError::Store(problem)) => self.is_stored(Some(problem.to_string())),
+                    Ok(_) => self.is_stored(None),
+                    // The log is in trouble itself, and says so.
+                    Err(_) => {}
+                }
+                let _ = reply.send(given);
             }
             Command::End(ending, told) => self.end(*ending, told),
             // A grant that was being given when its session ended.
@@ -147,6 +175,21 @@ impl GrantsOwner {
             Command::Close(done) => return Some(done),
         }
         None
+    }
+
+    /// Checks that the database is still the file that was opened.
+    fn check_store(&mut self) {
+        let lost = self.store.stands().err();
+        if lost.is_some() || std::mem::take(&mut self.is_lost) {
+            self.is_lost = lost.is_some();
+            self.is_stored(lost.map(|problem| problem.to_string()));
+        }
+    }
+
+    /// Notes why something is not stored, or that it is.
+    fn is_stored(&mut self, problem: Option<String>) {
+        self.unstored = problem;
+        self.health.set(Concern::Grants, self.trouble());
     }
 
     fn batch_soon(&mut self) {
@@ -259,7 +302,10 @@ impl GrantsOwner {
 
     /// The trouble in a sentence for people.
     fn trouble(&self) -> Option<String> {
-        let why = self.pending.iter().find_map(|pending| pending.ending.trouble.as_deref())?;
+        let Some(why) = self.pending.iter().find_map(|pending| pending.ending.trouble.as_deref()) else {
+            let why = self.unstored.as_deref()?;
+            return Some(format!("No grant can be kept, because {why}."));
+        };
         let count = self.pending.len();
         let (subject, verb) =
             if count == 1 { ("1 grant".to_owned(), "is") } else { (format!("{count} grants"), "are") };
@@ -301,6 +347,7 @@ impl GrantsOwner {
         }
         if let Err(problem) = self.store.note(&uses, &ends) {
             tracing::warn!(%problem, "uses of grants are not stored yet");
+            self.is_stored(Some(problem.to_string()));
             self.shared.uses.not_stored(uses.into_iter().map(|(id, _)| id));
             self.batch_soon();
         }

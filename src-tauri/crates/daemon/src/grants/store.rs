@@ -16,7 +16,9 @@ use ironcurtain_paths::{CanonicalPath, NotCanonicalError};
 use ironcurtain_policy::{AccessSet, GrantKind};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use std::collections::HashSet;
+use std::io;
 use std::num::TryFromIntError;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The number of ended grants whose fate is kept.
@@ -25,18 +27,40 @@ const MOST_ENDED: i64 = 10_000;
 pub(super) struct Store {
     connection: Connection,
     path: PathBuf,
+    /// The device and the inode of the file that was opened.
+    identity: (u64, u64),
 }
 
 impl Store {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let connection = schema::open(path)?;
-        Ok(Self { connection, path: path.to_path_buf() })
+        Self::of(connection, path)
     }
 
     /// Opens the database as it is and changes nothing in it; nothing when there is none yet.
     pub(super) fn open_to_read(path: &Path) -> Result<Option<Self>, StoreError> {
-        let connection = schema::open_to_read(path)?;
-        Ok(connection.map(|connection| Self { connection, path: path.to_path_buf() }))
+        schema::open_to_read(path)?.map(|connection| Self::of(connection, path)).transpose()
+    }
+
+    fn of(connection: Connection, path: &Path) -> Result<Self, StoreError> {
+        let identity =
+            identity(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
+        Ok(Self { connection, path: path.to_path_buf(), identity })
+    }
+
+    /// Checks that the database is still the file that was opened. SQLite goes on writing to one that was removed or replaced,
+    /// and the next start would read another: what was revoked since would hold again.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`].
+    pub(super) fn stands(&self) -> Result<(), StoreError> {
+        let lost = |what| Err(StoreError::Lost { path: self.path.clone(), what });
+        match identity(&self.path) {
+            Ok(found) if found == self.identity => Ok(()),
+            Ok(_) => lost("replaced"),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => lost("removed"),
+            Err(source) => Err(StoreError::File { path: self.path.clone(), source }),
+        }
     }
 
     /// Every grant that can be understood. One that cannot is left out, which denies, and is told of.
@@ -153,6 +177,7 @@ impl Store {
         &mut self,
         with: impl FnOnce(&Transaction<'_>) -> Result<(), rusqlite::Error>,
     ) -> Result<(), StoreError> {
+        self.stands()?;
         let changed = self.connection.transaction().and_then(|change| {
             with(&change)?;
             change.commit()
@@ -163,6 +188,10 @@ impl Store {
     fn failed(&self, source: rusqlite::Error) -> StoreError {
         StoreError::Database { path: self.path.clone(), source }
     }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    std::fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()))
 }
 
 fn note_end(change: &Transaction<'_>, id: &str, end: &StoredEnd) -> Result<(), rusqlite::Error> {

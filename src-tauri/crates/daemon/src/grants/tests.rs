@@ -345,3 +345,34 @@ async fn grants_that_come_and_go_leave_nothing_in_any_table() {
     eventually("no uses are counted", Duration::from_secs(20), || grants.shared.uses.counted() == 0);
     grants.close().await;
 }
+
+#[tokio::test]
+async fn a_database_that_was_removed_or_replaced_is_reported_and_takes_nothing() {
+    for replaced in [false, true] {
+        let place = Place::new();
+        let grants = place.open();
+        give(&grants, &[grant("a", Lifetime::Always, None)]).await;
+        let aside = place.dir.path().join("aside.db");
+        std::fs::rename(place.database(), &aside).unwrap();
+        if replaced {
+            std::fs::copy(&aside, place.database()).unwrap();
+        }
+        let refused = grants.give(vec![gift(&grant("b", Lifetime::Always, None))]).await;
+        assert!(matches!(refused, Err(GrantError::Store(StoreError::Lost { .. }))), "{refused:?}");
+        let what = if replaced { "was replaced while" } else { "was removed while" };
+        let troubles = place.health.all();
+        assert!(troubles.len() == 1 && troubles[0].contains(what), "{troubles:?}");
+        // A revocation holds, and is noted beside the database until that can be written again.
+        let Stored::Noted(problem) = grants.take_back("a").unwrap().stored().await else {
+            panic!("it was stored")
+        };
+        assert!(problem.contains(what), "{problem}");
+        assert_eq!(ids(&grants), [""; 0]);
+        // Put back, it is written again.
+        std::fs::rename(&aside, place.database()).unwrap();
+        stored(&grants).await;
+        give(&grants, &[grant("c", Lifetime::Always, None)]).await;
+        assert_eq!(place.health.all(), [""; 0]);
+        grants.close().await;
+    }
+}

@@ -56,7 +56,7 @@ const FROM_4: &str = "SELECT * FROM";
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The database failed.
-    #[error("the database `{path}` failed: {source}")]
+    #[error("the database of grants `{path}` {}", words(.source))]
     Database {
         /// The file.
         path: PathBuf,
@@ -70,6 +70,17 @@ pub enum StoreError {
         path: PathBuf,
         /// Why not.
         source: io::Error,
+    },
+    /// It is not the file that was opened.
+    #[error(
+        "the database of grants `{path}` was {what} while IronCurtain ran: put it back, or start IronCurtain again to use \
+         what is there"
+    )]
+    Lost {
+        /// The file.
+        path: PathBuf,
+        /// The fate of the file, in a word.
+        what: &'static str,
     },
     /// Written by a newer program.
     #[error("the database `{path}` is of version {found}, newer than this program; update IronCurtain")]
@@ -91,6 +102,33 @@ pub enum StoreError {
     /// The trusted process is ending.
     #[error("grants cannot change: the trusted process is ending")]
     Ended,
+}
+
+impl StoreError {
+    /// Returns whether the database itself is damaged, so that only moving it away helps.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        matches!(self, Self::Database { source, .. } if is_damage(source))
+    }
+}
+
+fn is_damage(source: &rusqlite::Error) -> bool {
+    let damage = [rusqlite::ErrorCode::NotADatabase, rusqlite::ErrorCode::DatabaseCorrupt];
+    match source {
+        rusqlite::Error::SqlInputError { .. } => true,
+        other => other.sqlite_error_code().is_some_and(|code| damage.contains(&code)),
+    }
+}
+
+/// Returns SQLite's answer without the statement that it is about.
+fn words(source: &rusqlite::Error) -> String {
+    if is_damage(source) {
+        return match source {
+            rusqlite::Error::SqlInputError { msg, .. } => format!("is damaged: {msg}"),
+            other => format!("is damaged: {other}"),
+        };
+    }
+    format!("failed: {source}")
 }
 
 /// Opens the database, with the tables of this version.
@@ -123,8 +161,10 @@ fn change(from: &str) -> String {
 
 /// Opens the database as it is and changes nothing in it; nothing when there is none yet.
 pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError> {
-    if !path.exists() {
-        return Ok(None);
+    match bounded_read::is_absent(path) {
+        Ok(true) => return Ok(None),
+        Ok(false) => {}
+        Err(source) => return Err(StoreError::File { path: path.to_path_buf(), source }),
     }
     let at = |source| StoreError::Database { path: path.to_path_buf(), source };
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
