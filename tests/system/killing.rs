@@ -1,11 +1,15 @@
 //! Killed at any point: no process and no mount is left, the record holds, and the next start works.
 
 use crate::client::{BOUND, Client};
+use crate::contained::refusal;
 use crate::hostile;
 use crate::machine::{Machine, descendants};
+use crate::place::Place;
 use crate::world::{eventually, is_root, programs};
+use ironcurtain_protocol::{HelloRefusal, RefusalCode, Welcome, write_frame};
 use serde_json::{Value, json};
-use std::os::unix::net::UnixStream;
+use std::io::{BufRead, BufReader};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -305,4 +309,23 @@ fn for_everyone(base: &std::path::Path) -> PathBuf {
     open(base);
     open(&dir);
     dir
+}
+
+#[test]
+fn a_daemon_that_dies_while_it_is_greeted_is_tried_once_more() {
+    let place = Place::new(|_| {});
+    let listening = UnixListener::bind(&place.home.socket).unwrap();
+    let mut client = Client::start(&programs(), &place.ours(), "hostile");
+    let daemons = std::thread::spawn(move || {
+        drop(listening.accept().unwrap());
+        let (mut second, _) = listening.accept().unwrap();
+        let mut hello = String::new();
+        BufReader::new(&second).read_line(&mut hello).unwrap();
+        let refusal = HelloRefusal { code: RefusalCode::Malformed, message: "the second one answers".into() };
+        write_frame(&mut second, &Welcome::Refused(refusal)).unwrap();
+        hello
+    });
+    let said = refusal(&mut client);
+    assert_eq!(said, "the second one answers");
+    assert!(daemons.join().unwrap().contains("hostile"));
 }

@@ -1,10 +1,13 @@
 //! Talking to the trusted process.
 
 use crate::problem::Refused;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use ironcurtain_protocol::{
-    Hello, Purpose, Reply, Request, RequestFrame, Sockets, VERSION, Welcome, read_frame, write_frame,
+    FrameError, Hello, Purpose, Reply, Request, RequestFrame, Sockets, VERSION, Welcome, read_frame,
+    write_frame,
 };
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::io::{self, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -32,6 +35,19 @@ fn user_of_peer(_: &UnixStream) -> io::Result<u32> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// Why there is no answer, with the bound of the connection.
+fn unanswered(problem: FrameError, bound: Option<Duration>) -> anyhow::Error {
+    match (problem, bound) {
+        (FrameError::TimedOut, Some(bound)) => {
+            anyhow!(
+                "IronCurtain did not answer within {} s; if it stays so, end its process and start it again",
+                bound.as_secs()
+            )
+        }
+        (problem, _) => anyhow::Error::new(problem).context("IronCurtain did not answer"),
+    }
+}
+
 /// A greeted connection.
 pub struct Connection {
     stream: BufReader<UnixStream>,
@@ -53,8 +69,8 @@ impl Connection {
         stream.set_read_timeout(Some(GREETING))?;
         stream.set_write_timeout(Some(GREETING))?;
         let mut connection = Self { stream: BufReader::new(stream) };
-        write_frame(connection.stream.get_mut(), &Hello { version: VERSION, purpose: Purpose::Control })?;
-        match read_frame(&mut connection.stream).context("IronCurtain does not answer the greeting")? {
+        connection.send(&Hello { version: VERSION, purpose: Purpose::Control })?;
+        match connection.answer()? {
             Welcome::Accepted { .. } => {
                 connection.stream.get_ref().set_read_timeout(Some(PATIENCE))?;
                 Ok(Some(connection))
@@ -65,13 +81,22 @@ impl Connection {
 
     /// Asks for one thing. What is refused is an error ([`Refused`]).
     pub fn ask(&mut self, request: Request) -> anyhow::Result<Reply> {
-        write_frame(self.stream.get_mut(), &RequestFrame { id: 1, request })?;
-        let answer: ironcurtain_protocol::ReplyFrame =
-            read_frame(&mut self.stream).context("IronCurtain does not answer")?;
+        self.send(&RequestFrame { id: 1, request })?;
+        let answer: ironcurtain_protocol::ReplyFrame = self.answer()?;
         if let Reply::Failed { code, message } = answer.reply {
             return Err(Refused { code, message }.into());
         }
         Ok(answer.reply)
+    }
+
+    fn send(&mut self, message: &impl Serialize) -> anyhow::Result<()> {
+        let bound = self.stream.get_ref().write_timeout()?;
+        write_frame(self.stream.get_mut(), message).map_err(|problem| unanswered(problem, bound))
+    }
+
+    fn answer<T: DeserializeOwned>(&mut self) -> anyhow::Result<T> {
+        let bound = self.stream.get_ref().read_timeout()?;
+        read_frame(&mut self.stream).map_err(|problem| unanswered(problem, bound))
     }
 
     /// Ends the trusted process, and waits until it has ended: then another one can start. Whenever other sandboxes are still

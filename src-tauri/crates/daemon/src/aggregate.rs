@@ -27,6 +27,7 @@ use crate::config::Server as ServerConfig;
 use crate::daemon_state::DaemonState;
 use crate::home::private_dir;
 use crate::identity::Client;
+use crate::listener::OutgoingNote;
 use crate::server::MemoryShare;
 use crate::session::{CUT_OFF, ClientEra, Session};
 use crate::wire::{Fields, Outbox, notification_line};
@@ -70,7 +71,7 @@ pub(crate) struct Aggregate {
     to_client: Outbox,
     /// Has a permit for every answer of ours that may wait for the client.
     unread: Arc<Semaphore>,
-    notes: mpsc::UnboundedSender<ShimNote>,
+    notes: mpsc::UnboundedSender<OutgoingNote>,
     events: mpsc::UnboundedSender<FromUpstream>,
     upstreams: BTreeMap<String, Upstream>,
     last_upstream: u64,
@@ -102,7 +103,7 @@ pub(crate) struct Aggregate {
 pub(crate) struct Opened {
     aggregate: Aggregate,
     events: mpsc::UnboundedReceiver<FromUpstream>,
-    notes: mpsc::UnboundedReceiver<ShimNote>,
+    notes: mpsc::UnboundedReceiver<OutgoingNote>,
     unread: Vec<u8>,
     era: ClientEra,
 }
@@ -215,7 +216,7 @@ impl Aggregate {
     fn happened(&mut self, (number, event): FromUpstream) {
         match event {
             UpstreamEvent::Line(line) => self.upstream_says(number, line),
-            UpstreamEvent::Note(ShimNote::Moved { ticket }) => {
+            UpstreamEvent::Note(OutgoingNote { note: ShimNote::Moved { ticket }, .. }) => {
                 if let Some(server) = self.server(number) {
                     self.tickets.insert(server, ticket);
                 }

@@ -1,9 +1,17 @@
 //! Replacing a file in one step, or not at all; a link to it stays a link, and its mode stays.
 
+use ironcurtain_paths::bounded_read;
+use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The beginning of the name of each temporary file.
+const TEMPORARY: &str = ".ironcurtain-";
+
+/// The number of names that are tried.
+const TRIES: usize = 3;
 
 /// Replaces a file, or what a link at its place leads to, in one step.
 ///
@@ -21,8 +29,8 @@ pub fn replace_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
     let target = if path.is_symlink() { path.canonicalize()? } else { path.to_path_buf() };
     let folder = target.parent().ok_or(io::ErrorKind::NotFound)?;
     let mode = std::fs::metadata(&target).map_or(0o600, |found| found.permissions().mode() & 0o777);
-    let beside = folder.join(format!(".ironcurtain-{}", crate::clock::random_name()?));
-    let written = write_new(&beside, content, mode).and_then(|()| std::fs::rename(&beside, &target));
+    let (beside, mut file) = create_in(folder)?;
+    let written = write(&mut file, content, mode).and_then(|()| std::fs::rename(&beside, &target));
     if written.is_err() {
         // What was not made is not there to be removed.
         let _ = std::fs::remove_file(&beside);
@@ -31,8 +39,40 @@ pub fn replace_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-fn write_new(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+/// Removes the temporary files that killed processes have left in a folder. One that is being written is locked, and stays.
+///
+/// # Errors
+/// The operating system's answer. The folder may not exist.
+pub fn sweep(folder: &Path) -> io::Result<()> {
+    for found in std::fs::read_dir(folder)? {
+        let found = found?;
+        let is_temporary = found.file_name().to_string_lossy().starts_with(TEMPORARY);
+        if is_temporary && found.file_type()?.is_file() {
+            let file = bounded_read::open_unlinked(&found.path())?;
+            if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                std::fs::remove_file(found.path())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Creates a temporary file in a folder. Its lock lasts as long as it is open.
+fn create_in(folder: &Path) -> io::Result<(PathBuf, File)> {
+    for _ in 0..TRIES {
+        let path = folder.join(format!("{TEMPORARY}{}", crate::clock::random_name()?));
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        // Between its creation and its lock it may have been taken for one that was left.
+        let is_ours =
+            flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && file.metadata()?.nlink() > 0;
+        if is_ours {
+            return Ok((path, file));
+        }
+    }
+    Err(io::ErrorKind::ResourceBusy.into())
+}
+
+fn write(file: &mut File, content: &[u8], mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))?;
     file.write_all(content)?;
     file.sync_all()
@@ -41,7 +81,22 @@ fn write_new(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_what_is_being_written_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let left = [".ironcurtain-0123", ".ironcurtain-head-1-0"].map(|name| dir.path().join(name));
+        left.iter().for_each(|path| std::fs::write(path, "").unwrap());
+        std::os::unix::fs::symlink("nowhere", dir.path().join(".ironcurtain-link")).unwrap();
+        std::fs::write(dir.path().join("kept"), "").unwrap();
+        let (written, file) = create_in(dir.path()).unwrap();
+        sweep(dir.path()).unwrap();
+        assert!(!left.iter().any(|path| path.exists()) && written.exists());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3);
+        drop(file);
+        sweep(dir.path()).unwrap();
+        assert!(!written.exists());
+    }
 
     #[test]
     fn a_file_is_replaced_through_a_link_and_keeps_its_mode() {

@@ -2,10 +2,12 @@
 
 mod accept;
 mod giving;
+mod storage;
 mod take_over;
 
 pub use giving::{Gift, GiftOf, GiveError, GrantTerms, ProvedClient};
 
+use crate::atomic_file;
 use crate::autostart::{Autostart, AutostartParts};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -17,7 +19,7 @@ use crate::descriptors;
 use crate::grants::{GrantParts, Grants, StoreError};
 use crate::health::{Concern, Health};
 use crate::home::{Home, HomeError};
-use crate::listener::{ListenError, Listener};
+use crate::listener::ListenError;
 use crate::metrics::Metrics;
 use crate::packages::Packages;
 use crate::policy_snapshot::SnapshotError;
@@ -128,7 +130,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     let listener = if consent.reaches_person() {
         take_over::listen(&options.home).await?
     } else {
-        Listener::bind(&options.home.socket, &options.home.state)?
+        take_over::bind(&options.home).await?
     };
     let first = InitialState::read(&options.home)?;
     let health = Health::default();
@@ -203,6 +205,9 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         changes,
     };
     tokio::spawn(services.record_head.clone().follow());
+    tokio::spawn(storage::follow(services.home.state.clone(), services.health.clone()));
+    let home = services.home.clone();
+    tokio::task::spawn_blocking(move || sweep_temporary(&home));
     let state = Arc::new(DaemonState::new(services, reloader));
     tokio::spawn(note_changes(state.clone()));
     tokio::spawn(end_of_others(state.clone(), unfinished));
@@ -261,6 +266,15 @@ fn sweep(dir: &Path) -> Result<(), HomeError> {
         }
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// Removes the temporary files that killed processes have left in our folders.
+fn sweep_temporary(home: &Home) {
+    let sessions =
+        std::fs::read_dir(home.sessions()).into_iter().flatten().flatten().map(|found| found.path());
+    let folders = [home.config.clone(), home.policy(), home.state.clone()].into_iter().chain(sessions);
+    // What cannot be removed costs nothing, and is tried again at the next start.
+    folders.for_each(|folder| drop(atomic_file::sweep(&folder)));
 }
 
 /// Opens the log; what is wrong with it is among the troubles.

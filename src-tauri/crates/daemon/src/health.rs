@@ -22,8 +22,10 @@ pub enum Concern {
     Reading,
     /// Entries may be missing from the end of the record.
     Record,
-    /// The end of a grant is not stored.
+    /// A grant, or the end of one, is not stored.
     Grants,
+    /// No more files can be created.
+    Storage,
 }
 
 /// A handle to the list.

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// The time that a peer may take to say hello.
 const HELLO_BOUND: Duration = Duration::from_secs(10);
@@ -37,6 +37,14 @@ pub enum ListenError {
     /// Another daemon of this user holds the lock.
     #[error("IronCurtain is already running for this user (it holds `{0}`)")]
     AlreadyRunning(PathBuf),
+    /// A lock file cannot be used.
+    #[error("failed to lock `{path}`: {source}")]
+    Lock {
+        /// The lock file.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
     /// The socket cannot be made.
     #[error("the socket `{path}` cannot be made: {source}")]
     Io {
@@ -94,7 +102,7 @@ pub struct ClientStdio {
 impl Lock {
     /// Takes it, or says that another daemon has it.
     fn take(path: PathBuf) -> Result<Self, ListenError> {
-        let failed = |source| ListenError::Io { path: path.clone(), source };
+        let failed = |source| ListenError::Lock { path: path.clone(), source };
         let file = bounded_read::open_own(&path).map_err(failed)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self(file)),
@@ -222,8 +230,23 @@ impl Peer {
     }
 }
 
+/// A note for a shim, and the caller that waits until it is written.
+#[derive(Debug)]
+pub struct OutgoingNote {
+    /// The note.
+    pub note: ShimNote,
+    /// Notified once the note is written; dropped where it never will be.
+    pub written: Option<oneshot::Sender<()>>,
+}
+
+impl From<ShimNote> for OutgoingNote {
+    fn from(note: ShimNote) -> Self {
+        Self { note, written: None }
+    }
+}
+
 /// Passes notes to a shim that waits; completes when it hangs up, or knows that its session is moved.
-pub async fn attend(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<ShimNote>) {
+pub async fn attend(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<OutgoingNote>) {
     let (mut from, mut to) = stream.into_split();
     let mut byte = [0; 64];
     loop {
@@ -231,12 +254,16 @@ pub async fn attend(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<ShimN
             read = from.read(&mut byte) => if !matches!(read, Ok(n) if n > 0) {
                 return;
             },
-            Some(note) = notes.recv() => {
+            Some(OutgoingNote { note, written }) = notes.recv() => {
                 let Ok(mut line) = serde_json::to_vec(&note) else { continue };
                 line.push(b'\n');
                 let is_last = matches!(note, ShimNote::Moved { .. });
                 if to.write_all(&line).await.is_err() || is_last {
                     return;
+                }
+                if let Some(written) = written {
+                    // Who no longer waits was cancelled.
+                    let _ = written.send(());
                 }
             }
         }
@@ -293,6 +320,23 @@ fn receive(stream: &UnixStream, descriptors: &mut Vec<OwnedFd>) -> io::Result<Op
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::AsyncBufReadExt;
+
+    #[tokio::test]
+    async fn a_note_is_with_the_shim_when_it_is_said_to_be_written() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (send, notes) = mpsc::unbounded_channel();
+        let (written, is_written) = oneshot::channel();
+        let note = ShimNote::Settled { request: "1".into() };
+        send.send(OutgoingNote { note, written: Some(written) }).unwrap();
+        let attending = tokio::spawn(attend(ours, notes));
+        is_written.await.unwrap();
+        // Killed now, the shim has the note all the same.
+        attending.abort();
+        let mut line = String::new();
+        tokio::io::BufReader::new(theirs).read_line(&mut line).await.unwrap();
+        assert_eq!(line, "{\"settled\":{\"request\":\"1\"}}\n");
+    }
 
     #[tokio::test]
     async fn one_daemon_has_a_state_wherever_it_listens() {
@@ -310,6 +354,12 @@ mod tests {
         let refused = Listener::bind(&here, &other).unwrap_err();
         assert!(matches!(refused, ListenError::AlreadyRunning(_)), "{refused}");
         assert!(std::os::unix::net::UnixStream::connect(&here).is_ok());
+        std::fs::create_dir(other.join("lock")).unwrap();
+        let refused = Listener::bind(&there, &other).unwrap_err().to_string();
+        assert!(
+            refused.starts_with(&format!("failed to lock `{}`: ", other.join("lock").display())),
+            "{refused}"
+        );
         drop(first);
         drop(Listener::bind(&there, &state).unwrap());
     }

@@ -34,6 +34,7 @@ mod workspace;
 use crate::config::Server as ServerConfig;
 use crate::consent::{Principal, shown_client, visible};
 use crate::grants::GrantSubject;
+use crate::listener::OutgoingNote;
 use crate::network::ServerNetwork;
 use crate::server::ServerHandle;
 use crate::services::Services;
@@ -57,8 +58,9 @@ pub use serve::Attached;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tasks::Tasks;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use workspace::ClientRoots;
 
@@ -86,7 +88,7 @@ pub struct Session {
     to_client: Outbox,
     /// Has a permit for every answer of ours that may wait for the client.
     unread: Arc<Semaphore>,
-    notes: mpsc::UnboundedSender<ShimNote>,
+    notes: mpsc::UnboundedSender<OutgoingNote>,
     /// For what is odd about the client.
     log: SessionLog,
     client_takes: watch::Sender<HashSet<String>>,
@@ -169,7 +171,7 @@ impl Session {
     fn asking(&self, id: &Id) -> AskingGuard<'_> {
         let request = id.as_json().to_owned();
         // A shim that relays has no ear for it.
-        let _ = self.notes.send(ShimNote::Asking { request: request.clone() });
+        let _ = self.notes.send(ShimNote::Asking { request: request.clone() }.into());
         AskingGuard { notes: &self.notes, request }
     }
 
@@ -187,14 +189,32 @@ fn shown_root(root: RootView) -> RootView {
     RootView { path: visible::path(&root.path), source: visible::line(&root.source), grant: root.grant }
 }
 
+/// The time that a shim may take to read a note.
+const NOTE_BOUND: Duration = Duration::from_secs(1);
+
 struct AskingGuard<'a> {
-    notes: &'a mpsc::UnboundedSender<ShimNote>,
+    notes: &'a mpsc::UnboundedSender<OutgoingNote>,
     request: String,
+}
+
+impl AskingGuard<'_> {
+    /// Tells the shim that nobody is asked about the request any more, and waits until the shim has that note. Only then may
+    /// the request be answered: killed in between, the trusted process and the shim would both answer it.
+    async fn settled(mut self) {
+        let (written, is_written) = oneshot::channel();
+        let note = ShimNote::Settled { request: std::mem::take(&mut self.request) };
+        if self.notes.send(OutgoingNote { note, written: Some(written) }).is_ok() {
+            // A shim that does not read delays the answer by no more than that.
+            let _ = tokio::time::timeout(NOTE_BOUND, is_written).await;
+        }
+    }
 }
 
 impl Drop for AskingGuard<'_> {
     fn drop(&mut self) {
-        // As above.
-        let _ = self.notes.send(ShimNote::Settled { request: std::mem::take(&mut self.request) });
+        if !self.request.is_empty() {
+            // As above.
+            let _ = self.notes.send(ShimNote::Settled { request: std::mem::take(&mut self.request) }.into());
+        }
     }
 }

@@ -18,9 +18,22 @@ pub enum FrameError {
     /// Not JSON of the expected shape.
     #[error("the line is not a message of this protocol: {0}")]
     Malformed(#[from] serde_json::Error),
+    /// The other side did not read or answer within the connection's bound.
+    #[error("timed out")]
+    TimedOut,
     /// The operating system's answer.
     #[error("the connection failed: {0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
+}
+
+impl From<io::Error> for FrameError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            // What a socket with a bound says then (`SO_RCVTIMEO`).
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Self::TimedOut,
+            _ => Self::Io(error),
+        }
+    }
 }
 
 /// Reads one message.
@@ -54,6 +67,16 @@ pub fn write_frame<T: Serialize>(to: &mut impl Write, message: &T) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    #[test]
+    fn a_peer_that_does_not_answer_in_time_timed_out() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        ours.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        let error = read_frame::<Request>(&mut io::BufReader::new(ours)).unwrap_err();
+        assert_eq!(error.to_string(), "timed out");
+    }
     use crate::{Hello, Purpose, Request, RequestFrame};
 
     #[test]

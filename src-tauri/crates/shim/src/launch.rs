@@ -7,7 +7,7 @@ use ironcurtain_paths::OwnProgram;
 use ironcurtain_protocol::{ConnectError, HOME_VARIABLE, Sockets};
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
@@ -103,6 +103,16 @@ pub enum DaemonEnd {
         /// The operating system's answer.
         problem: io::Error,
     },
+}
+
+impl DaemonEnd {
+    /// Returns whether it was killed, and did not end for a reason of its own.
+    pub fn is_kill(&self) -> bool {
+        match self {
+            Self::Status { status, .. } => status.signal().is_some(),
+            Self::Said(_) | Self::Unknown { .. } => false,
+        }
+    }
 }
 
 /// Starts the daemon and connects to it, or to another one that won the race to start.

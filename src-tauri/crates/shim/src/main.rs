@@ -73,8 +73,30 @@ enum NoSessionError {
     Ended(DaemonEnd),
 }
 
-/// Connects, says hello and waits for the welcome; with a ticket, where the session was moved to.
+impl NoSessionError {
+    /// Returns whether the daemon was gone before it answered, as after a kill. Nothing of the client was read then.
+    fn is_hang_up(&self) -> bool {
+        match self {
+            Self::NotGreeted(_) | Self::NoAnswer(FrameError::Ended | FrameError::Io(_)) => true,
+            Self::Ended(end) => end.is_kill(),
+            Self::Connect(_) | Self::Refused(_) | Self::NoAnswer(_) => false,
+        }
+    }
+}
+
+/// Opens a session, with another daemon where the first one is gone before it has answered.
 fn open_session(
+    wanted: &ShimOptions,
+    ticket: Option<String>,
+) -> Result<(UnixStream, StdioMode), NoSessionError> {
+    match try_session(wanted, ticket.clone()) {
+        Err(problem) if problem.is_hang_up() => try_session(wanted, ticket),
+        opened => opened,
+    }
+}
+
+/// Connects, says hello and waits for the welcome; with a ticket, where the session was moved to.
+fn try_session(
     wanted: &ShimOptions,
     ticket: Option<String>,
 ) -> Result<(UnixStream, StdioMode), NoSessionError> {

@@ -91,7 +91,7 @@ impl Aggregate {
         self.to_client.is_written().await;
         match self.keep(unread, era()) {
             // A shim that is gone is seen to be gone.
-            Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }).is_ok(),
+            Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
             Err(problem) => {
                 tracing::error!(%problem, "a connection could not be moved, and is ended");
                 false

@@ -41,7 +41,11 @@ impl Opened {
         let hung_up = async {
             match shim {
                 Some(shim) => attend(shim, notes).await,
-                None => std::future::pending().await,
+                None => {
+                    // Nobody waits for a note to be written.
+                    drop(notes);
+                    std::future::pending().await
+                }
             }
         };
         tokio::pin!(hung_up);

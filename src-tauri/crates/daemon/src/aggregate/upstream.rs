@@ -8,11 +8,11 @@ use crate::config::Server as ServerConfig;
 use crate::daemon_state::{DaemonState, NoPlace};
 use crate::identity::Client;
 use crate::listener::ClientStdio;
+use crate::listener::OutgoingNote;
 use crate::server::MemoryShare;
 use crate::services::Services;
 use crate::session::{Attached, Beginning, MovedSession, Session, SessionError, TicketError};
 use crate::wire::{Allowance, Fields, HandedLine, Inlet, MEDIUM, Outgoing, Outlet};
-use ironcurtain_protocol::ShimNote;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub(super) enum UpstreamEvent {
     /// The session or its server says something.
     Line(Outgoing),
     /// For the shim.
-    Note(ShimNote),
+    Note(OutgoingNote),
     /// There is no session any more, or could not be one for this reason.
     Over(Option<String>),
 }

@@ -8,7 +8,7 @@ use crate::listener::{ListenError, Listener};
 use ironcurtain_protocol::{Hello, Purpose, Sockets, VERSION, Welcome, read_frame, write_frame};
 use std::io::{self, BufReader, Read};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The number of times that another one may come first.
 const TRIES: usize = 3;
@@ -16,10 +16,31 @@ const TRIES: usize = 3;
 /// The time for which one that has ended is waited for: its sessions are moved, and its sandboxes end.
 const BOUND: Duration = ENDING.saturating_add(Duration::from_secs(5));
 
-/// Listens as [`Listener::bind`] does, in the place of one that runs if that one gives way.
+/// The time for which locks are tried whose holder does not listen: the kernel may not have finished its end.
+const KILLED_BOUND: Duration = Duration::from_secs(1);
+
+/// The pause between two tries.
+const KILLED_PAUSE: Duration = Duration::from_millis(10);
+
+/// Listens as [`Listener::bind`] does. Tries again for a moment while the locks are held and nobody listens, as after a kill.
+pub(super) async fn bind(home: &Home) -> Result<Listener, ListenError> {
+    let until = Instant::now() + KILLED_BOUND;
+    loop {
+        match Listener::bind(&home.socket, &home.state) {
+            Err(ListenError::AlreadyRunning(_))
+                if Instant::now() < until && UnixStream::connect(&home.socket).is_err() =>
+            {
+                tokio::time::sleep(KILLED_PAUSE).await;
+            }
+            bound => return bound,
+        }
+    }
+}
+
+/// Listens as [`bind`] does, in the place of one that runs if that one gives way.
 pub(super) async fn listen(home: &Home) -> Result<Listener, ListenError> {
     for _ in 0..TRIES {
-        match Listener::bind(&home.socket, &home.state) {
+        match bind(home).await {
             Err(ListenError::AlreadyRunning(lock)) => {
                 let home = home.clone();
                 let gave_way = tokio::task::spawn_blocking(move || ask(&home)).await;
@@ -36,7 +57,7 @@ pub(super) async fn listen(home: &Home) -> Result<Listener, ListenError> {
             other => return other,
         }
     }
-    Listener::bind(&home.socket, &home.state)
+    bind(home).await
 }
 
 /// Asks the one that runs, and waits until it has ended.
@@ -57,5 +78,28 @@ fn ask(home: &Home) -> io::Result<bool> {
     match read_frame::<Welcome>(&mut answers).map_err(io::Error::other)? {
         Welcome::Refused(_) => Ok(false),
         Welcome::Accepted { .. } => answers.read_to_end(&mut Vec::new()).map(|_| true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn locks_of_one_that_was_just_killed_are_waited_for_and_those_of_one_that_listens_are_not() {
+        let all = tempfile::tempdir().unwrap();
+        let home = Home::under(all.path(), all.path());
+        home.prepare().unwrap();
+        let held = Listener::bind(&home.socket, &home.state).unwrap();
+        let began = Instant::now();
+        assert!(matches!(bind(&home).await, Err(ListenError::AlreadyRunning(_))));
+        assert!(began.elapsed() < KILLED_BOUND, "it listens");
+        // Its socket is closed, and its locks are not yet.
+        let locks = held.close();
+        let (bound, ()) = tokio::join!(bind(&home), async {
+            tokio::time::sleep(KILLED_PAUSE * 5).await;
+            drop(locks);
+        });
+        bound.unwrap();
     }
 }

@@ -169,7 +169,7 @@ impl Session {
         self.answers_are_out(ANSWERS_BOUND).await;
         match self.write_moved(unread, era()) {
             // A shim that is gone is seen to be gone.
-            Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }).is_ok(),
+            Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
             Err(problem) => {
                 tracing::error!(%problem, "a session could not be moved, and is ended");
                 false

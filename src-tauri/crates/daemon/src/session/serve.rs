@@ -4,7 +4,7 @@ use super::client::ReadEnd;
 use super::in_flight::InFlight;
 use super::modern::{ClientEra, ClientLines};
 use super::{Session, client, echo, sampling, workspace};
-use crate::listener::{ClientStdio, attend};
+use crate::listener::{ClientStdio, OutgoingNote, attend};
 use crate::server::SamplingRequest;
 use crate::wire::Id;
 use ironcurtain_audit::{CallResult, Event};
@@ -21,7 +21,7 @@ const ANSWERS_BOUND: Duration = Duration::from_secs(15);
 pub struct Opened {
     /// The session.
     pub session: Arc<Session>,
-    pub(super) notes: mpsc::UnboundedReceiver<ShimNote>,
+    pub(super) notes: mpsc::UnboundedReceiver<OutgoingNote>,
     /// The server's requests for the client's model.
     pub(super) sampling: mpsc::UnboundedReceiver<SamplingRequest>,
     /// Bytes of the client that are read before those of its stream.
@@ -36,7 +36,7 @@ pub enum Attached {
     /// A shim that copies, which nothing can be told.
     Copying,
     /// The connection that the session is a part of.
-    Connection(mpsc::UnboundedSender<ShimNote>),
+    Connection(mpsc::UnboundedSender<OutgoingNote>),
 }
 
 /// Why a session ends here.
@@ -62,7 +62,11 @@ impl Opened {
             match attached {
                 Attached::Shim(shim) => attend(shim, notes).await,
                 Attached::Connection(told) => hand_on(notes, &told).await,
-                Attached::Copying => std::future::pending().await,
+                Attached::Copying => {
+                    // Nobody waits for a note to be written.
+                    drop(notes);
+                    std::future::pending().await
+                }
             }
         };
         let (memory, to_client) = (session.memory.clone(), session.to_client.clone());
@@ -104,9 +108,9 @@ impl Opened {
 }
 
 /// Hands notes on; completes when the session is moved, or nobody takes them.
-async fn hand_on(mut notes: mpsc::UnboundedReceiver<ShimNote>, to: &mpsc::UnboundedSender<ShimNote>) {
+async fn hand_on(mut notes: mpsc::UnboundedReceiver<OutgoingNote>, to: &mpsc::UnboundedSender<OutgoingNote>) {
     while let Some(note) = notes.recv().await {
-        let is_last = matches!(note, ShimNote::Moved { .. });
+        let is_last = matches!(note.note, ShimNote::Moved { .. });
         if to.send(note).is_err() || is_last {
             return;
         }

@@ -137,11 +137,13 @@ async fn question(
         scope,
     };
     let answer = {
-        let _told = session.asking(&call.ticket.id);
-        tokio::select! {
-            answer = exchange.ask(inquiry, session.no_question_left(&call.tool)) => answer?,
+        let told = session.asking(&call.ticket.id);
+        let answer = tokio::select! {
+            answer = exchange.ask(inquiry, session.no_question_left(&call.tool)) => answer,
             never = session.tell_progress(call.began, call.tool.progress_token()) => match never {},
-        }
+        };
+        told.settled().await;
+        answer?
     };
     let Some(approval) = answer else { return Ok(Answered::Settled) };
     let now = session.judge(&call.tool, &[]).await;
