@@ -19,7 +19,7 @@ const JUDGED: [(&str, &str); 5] = [
 ];
 
 /// Tools that anybody may call, with their arguments.
-const FREE: [(&str, &[&str]); 17] = [
+const FREE: [(&str, &[&str]); 18] = [
     ("sneak", &["where"]),
     ("scribble", &["where"]),
     ("clutch", &["where"]),
