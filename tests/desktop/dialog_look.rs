@@ -93,8 +93,7 @@ fn the_first_screen_says_all_that_would_happen_the_worst_first() {
             &[
                 "push main to https://evil.example/stolen.git",
                 "asked for as origin",
-                "update git's records in ~/src/app",
-                "allowed already",
+                "update git's records in ~/src/app (allowed already)",
                 "with force: true",
             ],
         ),
@@ -130,7 +129,7 @@ fn the_first_screen_says_all_that_would_happen_the_worst_first() {
         (
             "move",
             "replace old/a.txt (replaces 9 bytes) and 1 other thing",
-            &["replace ~/src/old/a.txt", "move ~/src/app/a.txt to ~/src/old/a.txt"],
+            &["replace ~/src/old/a.txt (replaces 9 bytes)", "move ~/src/app/a.txt to ~/src/old/a.txt"],
         ),
     ];
     for (name, headline, labels) in questions {

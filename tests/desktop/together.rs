@@ -48,7 +48,7 @@ fn calls_of_an_agent_are_allowed_together_each_once_but_for_those_that_were_take
     let mut stand = together(&screen);
     let sentences = [
         "Claude Code wants to change 1 file and read 2 files",
-        "change ~/notes/plan.md",
+        "change ~/notes/plan.md (1 of 240 lines is removed, 2 are added)",
         "read ~/notes/a.md",
         "edit_file, a tool of the server filesystem",
         "Take a tick away to be asked about that call by itself.",

@@ -75,7 +75,7 @@ struct Inner {
     /// What the X server says of covers, which is all that is seen of them where nothing else is.
     unobscured: Cell<bool>,
     covers: RefCell<Option<CoverWatch>>,
-    /// What was read so far.
+    /// The parts that were read so far.
     read: RefCell<Reading>,
     /// Screen readers were told that the time is nearly over.
     warned: Cell<bool>,

@@ -57,7 +57,7 @@ pub(crate) struct ConsentView {
     pub(crate) facts: Vec<Fact>,
     /// The text that would be written.
     pub(crate) preview: Option<TextBlock>,
-    /// What is sent and cut elsewhere, in full. A yes counts once it was read to its end.
+    /// The texts that are sent and cut elsewhere, in full. A yes counts once it was read to its end.
     pub(crate) rest: Option<TextBlock>,
     /// Everything known, one fact a line.
     pub(crate) details: String,
@@ -103,7 +103,7 @@ pub(crate) enum Tone {
 pub(crate) struct LineView {
     /// The verb, and what it is done to (of a path the last two names strong).
     pub(crate) words: Vec<Span>,
-    /// What is there now: "12 kB".
+    /// The thing that is there now: "12 kB".
     pub(crate) note: Option<String>,
     /// The name that the agent used, when it is another; a link that leads out of its folder.
     pub(crate) notes: Vec<Span>,

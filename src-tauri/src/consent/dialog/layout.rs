@@ -40,7 +40,7 @@ const ICON: &[u8] = include_bytes!("../../../../icons/128x128.png");
 
 pub(super) struct Layout {
     pub(super) window: gtk::Dialog,
-    /// What has to be read, from the top of the part that scrolls.
+    /// Everything that has to be read, from the top of the part that scrolls.
     required: gtk::Box,
     /// The texts in it that scroll by themselves.
     blocks: Vec<Block>,
@@ -340,7 +340,7 @@ fn head(view: &ConsentView, ticks: &Ticks) -> gtk::Box {
     head
 }
 
-/// What Allow will do, never cut: where it is long, it scrolls.
+/// The room of the outcome, which is never cut: it scrolls where it is long.
 fn outcome_room(outcome: &gtk::Label) -> gtk::ScrolledWindow {
     let room = gtk::ScrolledWindow::builder()
         .hscrollbar_policy(gtk::PolicyType::Never)

@@ -17,6 +17,7 @@ const FACT: i32 = 56;
 const PATH: i32 = 52;
 /// Width of what stands beside a path.
 const NOTE: i32 = 14;
+const NOTE_CHARS: usize = 14;
 const CAPTION: i32 = 6;
 /// The least that a label has.
 const LEAST: i32 = 12;
@@ -238,14 +239,20 @@ impl Block {
 fn line(line: &LineView) -> gtk::Box {
     let row = gtk::Box::new(Orientation::Vertical, 1);
     if !line.words.is_empty() {
-        let label = spans(&line.words, if line.note.is_some() { PATH - NOTE } else { PATH });
+        // The sizes of several lines stand below each other; longer notes go on behind the words.
+        let is_short = |note: &&String| note.chars().count() <= NOTE_CHARS;
+        let (beside, behind) =
+            (line.note.as_ref().filter(is_short), line.note.as_ref().filter(|note| !is_short(note)));
+        let mut words = line.words.clone();
+        words.extend(behind.map(|note| Span { text: format!(" ({note})"), tone: Tone::Quiet }));
+        let label = spans(&words, if beside.is_some() { PATH - NOTE } else { PATH });
+        label.set_valign(Align::Start);
         label.set_selectable(true);
         label.set_can_focus(false);
         label.style_context().add_class("ic-path");
         let words = gtk::Box::new(Orientation::Horizontal, 12);
         words.pack_start(&label, true, true, 0);
-        // The sizes of several lines stand below each other.
-        if let Some(note) = &line.note {
+        if let Some(note) = beside {
             let note = wrapped(note, NOTE);
             note.set_xalign(1.0);
             note.set_justify(gtk::Justification::Right);

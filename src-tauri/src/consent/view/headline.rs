@@ -22,7 +22,7 @@ pub(super) fn headline(question: &Question, rest: &mut Rest, home: &Path) -> Vec
     spans
 }
 
-/// What a headline does not say about the only thing that a call does.
+/// The notes on the only thing that a call does, which stand below the headline.
 pub(super) fn below(question: &Question, rest: &mut Rest, home: &Path) -> Option<LineView> {
     let [only] = question.consequences.as_slice() else { return None };
     let notes = notes(only, rest, home);

@@ -26,7 +26,7 @@ pub(crate) struct CallView {
     pub(crate) with: Vec<LineView>,
     /// The text that it would change.
     pub(crate) preview: Option<TextBlock>,
-    /// What is sent and cut above, in full.
+    /// The texts that are cut above, in full.
     pub(crate) rest: Option<TextBlock>,
 }
 

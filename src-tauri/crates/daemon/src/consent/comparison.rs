@@ -45,7 +45,7 @@ pub(super) enum Compared {
         removed: usize,
         /// The number of lines of the file as it is.
         before: usize,
-        /// What is not certain about it.
+        /// The doubt about it, if any.
         doubt: Option<&'static str>,
     },
     /// Why there are none.

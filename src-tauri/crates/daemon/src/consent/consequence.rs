@@ -8,8 +8,7 @@
 mod called;
 mod request;
 
-use super::preview::Amount;
-use super::words::note;
+use super::words::{Amount, note};
 use super::{Consequence, Piece, visible};
 use crate::resolve::{FoundPath, FoundPaths};
 pub(super) use called::text_of;

@@ -4,6 +4,7 @@
 //! - Nothing is left out.
 
 use super::comparison::Compared;
+use super::words::Amount;
 use super::{Preview, binary, visible, words};
 use serde_json::{Map, Value};
 
@@ -12,15 +13,6 @@ pub(super) struct Previewed {
     pub(super) shown: Preview,
     pub(super) argument: &'static str,
     pub(super) amount: Amount,
-}
-
-/// How much would be written or changed, in words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Amount {
-    /// The size of new content: "101 bytes".
-    Size(String),
-    /// The lines that change: "300 of 301 lines are removed".
-    Lines(String),
 }
 
 /// New content, or the change an edit makes, by the argument names file tools have in common.

@@ -17,6 +17,9 @@ const LONGEST: usize = 256 * 1024;
 /// The most memory that a question takes, in bytes: the text of the call in several places, and all else that it tells.
 const LARGEST: usize = 8 * LONGEST;
 
+/// The most memory that all questions of one session take, in bytes: 32 MiB.
+const LARGEST_OF_A_SESSION: usize = 32 * 1024 * 1024;
+
 /// The descriptors that a dialog takes (fonts, pictures, the display). With fewer it may be shown without its text.
 const SPARE: usize = 32;
 
@@ -40,6 +43,9 @@ pub(super) enum NotShowable {
         "{MOST_OF_A_SESSION} questions of this session wait for the user already; wait for their answers"
     )]
     TooMany,
+    /// Its session has too much text that waits.
+    #[error("the questions of this session that wait have too much text already; wait for their answers")]
+    TooMuch,
     /// A dialog would be shown without its text.
     #[error(
         "IronCurtain has no file descriptors left to show a question with; end sessions that are not needed"
@@ -49,13 +55,21 @@ pub(super) enum NotShowable {
 
 /// The questions that wait, by session.
 #[derive(Debug, Clone, Default)]
-pub(super) struct WaitingQuestions(Arc<Mutex<HashMap<String, usize>>>);
+pub(super) struct WaitingQuestions(Arc<Mutex<HashMap<String, Waiting>>>);
+
+/// The questions of one session that wait.
+#[derive(Debug, Default)]
+struct Waiting {
+    count: usize,
+    bytes: usize,
+}
 
 /// One question that waits. Dropped, it waits no more.
 #[derive(Debug)]
 pub(super) struct WaitingQuestion {
     all: WaitingQuestions,
     session: String,
+    bytes: usize,
 }
 
 impl WaitingQuestions {
@@ -69,20 +83,24 @@ impl WaitingQuestions {
         if length > LONGEST {
             return Err(NotShowable::SendsTooMuch { length });
         }
-        let length = serde_json::to_vec(question).map_or(usize::MAX, |text| text.len());
-        if length > LARGEST {
-            return Err(NotShowable::TooLong { length });
+        let bytes = serde_json::to_vec(question).map_or(usize::MAX, |text| text.len());
+        if bytes > LARGEST {
+            return Err(NotShowable::TooLong { length: bytes });
         }
         let mut waiting = self.lock();
         let of_session = waiting.entry(question.session.clone()).or_default();
-        if *of_session >= MOST_OF_A_SESSION {
+        if of_session.count >= MOST_OF_A_SESSION {
             return Err(NotShowable::TooMany);
         }
-        *of_session += 1;
-        Ok(WaitingQuestion { all: self.clone(), session: question.session.clone() })
+        if of_session.bytes + bytes > LARGEST_OF_A_SESSION {
+            return Err(NotShowable::TooMuch);
+        }
+        of_session.count += 1;
+        of_session.bytes += bytes;
+        Ok(WaitingQuestion { all: self.clone(), session: question.session.clone(), bytes })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -90,9 +108,10 @@ impl WaitingQuestions {
 impl Drop for WaitingQuestion {
     fn drop(&mut self) {
         let mut waiting = self.all.lock();
-        if let Some(count) = waiting.get_mut(&self.session) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(of_session) = waiting.get_mut(&self.session) {
+            of_session.count -= 1;
+            of_session.bytes -= self.bytes;
+            if of_session.count == 0 {
                 waiting.remove(&self.session);
             }
         }
@@ -153,6 +172,28 @@ mod tests {
         assert!(waiting.enter(&of(LONGEST)).is_err(), "with its name");
         waiting.enter(&of(LONGEST - 1)).unwrap();
         waiting.enter(&of(200 * 1024)).unwrap();
+    }
+
+    #[test]
+    fn a_session_has_so_much_text_that_waits() {
+        let long = |session: &str| Question {
+            session: session.into(),
+            arguments: vec![("a".into(), "x".repeat(LONGEST - 1))],
+            with: vec![("a".into(), "x".repeat(LONGEST - 1))],
+            ..question("q")
+        };
+        let waiting = WaitingQuestions::default();
+        let mut entered = Vec::new();
+        let refused = loop {
+            match waiting.enter(&long("s")) {
+                Ok(question) => entered.push(question),
+                Err(refused) => break refused,
+            }
+        };
+        assert_eq!((refused, entered.len()), (NotShowable::TooMuch, 63));
+        waiting.enter(&long("other")).unwrap();
+        entered.pop();
+        waiting.enter(&long("s")).unwrap();
     }
 
     #[test]

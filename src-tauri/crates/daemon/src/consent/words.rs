@@ -1,8 +1,16 @@
 //! Words for what stands at a path, and for how much would be written.
 
 use super::Verb;
-use super::preview::Amount;
 use ironcurtain_paths::PathKind;
+
+/// Amount of what would be written or changed, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Amount {
+    /// The size of new content: "101 bytes".
+    Size(String),
+    /// The lines that change: "300 of 301 lines are removed".
+    Lines(String),
+}
 
 /// The note beside a line: what is at its target now, or would be.
 pub(super) fn note(verb: Verb, target: PathKind, amount: Option<&Amount>) -> String {
