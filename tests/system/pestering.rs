@@ -152,7 +152,7 @@ fn calls_that_wait_for_one_that_is_taken_back_are_questions_that_count() {
             are_asked(&world, n + 1);
         }
     }
-    client.outcome(first).refused("was asked 3 times within a minute, so nobody was asked");
+    client.outcome(first).refused("was asked 3 times within a minute: too many questions");
     assert_eq!((world.person.count(), world.status().questions), (3, 0));
 }
 

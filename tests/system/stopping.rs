@@ -48,7 +48,7 @@ fn a_client_puts_so_many_questions_a_minute_and_the_person_is_told_once() {
     }
     look(&mut client, &files[1]).ok();
     // Another session of the same client has no questions of its own.
-    look(&mut world.connect("hostile"), &files[2]).refused("nobody was asked");
+    look(&mut world.connect("hostile"), &files[2]).refused("too many questions");
     assert_eq!((world.person.asked().len(), world.person.told().len()), (2, 1));
     assert!(world.person.told()[0].contains("has put 2 questions to you within a minute"));
     let record = world.log();
@@ -72,7 +72,7 @@ fn questions_that_others_settle_are_not_counted() {
     // The folder is read by now; one place is left.
     let change = |client: &mut Client, file: &Path| client.call("change", json!({ "path": file }));
     change(&mut client, &files[2]).refused("the user denied this call");
-    change(&mut client, &files[0]).refused("nobody was asked");
+    change(&mut client, &files[0]).refused("too many questions");
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn it_is_asked_about_with_all_that_it_is_given_and_no_word_on_what_it_does() {
     assert_eq!(question.reason, "IronCurtain does not know what this tool does");
     let offers: Vec<_> = question.offers.iter().map(|offer| (offer.reach, &*offer.lifetimes)).collect();
     assert_eq!(offers, [(Reach::Paths, &[Lifetime::Once][..]), (Reach::Tool, &[Lifetime::Session][..])]);
-    let whole = format!("{} may call delete_all with query: xxx", question.client.name);
+    let whole = format!("{} may call delete_all with query: \u{201c}xxx", question.client.name);
     assert!(question.offers[0].sentence.starts_with(&whole), "{:?}", question.offers);
     // More than anybody reads is not asked about.
     let refused = client.call("delete_all", json!({ "query": "x".repeat(300 * 1024) }));
