@@ -57,8 +57,10 @@ fn a_session_whose_output_is_its_input_ends_and_says_why() {
 
 #[test]
 fn calls_that_are_taken_back_while_they_wait_leave_nothing_in_memory() {
-    const CALLS: usize = 12;
-    const LENGTH: usize = 4 * 1024 * 1024;
+    const CALLS: usize = 60;
+    const LENGTH: usize = 200 * 1024;
+    // What a question and its call have of the text.
+    const COPIES: usize = 4;
     let mut machine = Machine::new(|prepared| {
         hostile::install(prepared);
         let file = prepared.home.policy().join("tool-annotations.json");
@@ -84,7 +86,7 @@ fn calls_that_are_taken_back_while_they_wait_leave_nothing_in_memory() {
     }
     client.request("ping", json!({}));
     // A tenth of what they had in them.
-    let most = before + (CALLS * LENGTH / 10) as u64;
+    let most = before + (CALLS * LENGTH * COPIES / 10) as u64;
     eventually("their memory is given back", BOUND, || resident(&machine) < most);
     machine.types("1");
     client.outcome(first).ok();

@@ -43,6 +43,7 @@ pub use question::{
     WorkspaceQuestion, WorkspaceSource,
 };
 pub use rate::{DeniedKey, QuestionLimits};
+pub(crate) use showable::TooLongToShow;
 pub use stops::{DenialScope, SessionDenial, Stop, StopState, Stops};
 pub(crate) use terminal::pieces;
 pub use terminal::{NobodyToAsk, Terminal};

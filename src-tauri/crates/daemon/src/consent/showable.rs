@@ -2,7 +2,8 @@
 //!
 //! - What waits costs bounded memory: so many questions of a session, each so long.
 
-use super::Question;
+use super::{Question, binary};
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -23,15 +24,46 @@ const LARGEST_OF_A_SESSION: usize = 32 * 1024 * 1024;
 /// The descriptors that a dialog takes (fonts, pictures, the display). With fewer it may be shown without its text.
 const SPARE: usize = 32;
 
+/// A call sends more text than is shown, so that nobody is asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this call sends {} kB of text, too long to show; at most {} kB can be shown: send less at a time", .length / 1024, LONGEST / 1024
+)]
+pub(crate) struct TooLongToShow {
+    /// The length of the text, in bytes.
+    length: usize,
+}
+
+impl TooLongToShow {
+    /// Refuses arguments that are too long, before anything is made of them. Marks of what is shown are not counted here.
+    ///
+    /// # Errors
+    /// [`TooLongToShow`]
+    pub(crate) fn check(arguments: &Map<String, Value>) -> Result<(), Self> {
+        Self::check_length(arguments.iter().map(|(name, value)| name.len() + shown_length(value)).sum())
+    }
+
+    fn check_length(length: usize) -> Result<(), Self> {
+        if length > LONGEST { Err(Self { length }) } else { Ok(()) }
+    }
+}
+
+/// The length of a value's texts; of binary content that of its description.
+fn shown_length(value: &Value) -> usize {
+    match value {
+        Value::String(text) => binary::described(text).map_or(text.len(), |description| description.len()),
+        Value::Array(items) => items.iter().map(shown_length).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + shown_length(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
 /// Why a question cannot be shown, for the agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotShowable {
     /// It sends more than anybody reads.
-    #[error("this call sends {} kB of text, too long to show; at most {} kB can be shown: send less at a time", length / 1024, LONGEST / 1024)]
-    SendsTooMuch {
-        /// The length of the text, in bytes.
-        length: usize,
-    },
+    #[error(transparent)]
+    TooLongToShow(#[from] TooLongToShow),
     /// Something beside what is sent is too long.
     #[error("the question about this call has {length} bytes, too long to show; ask for less at a time")]
     TooLong {
@@ -79,10 +111,7 @@ impl WaitingQuestions {
     /// [`NotShowable`]: nothing is taken.
     pub(super) fn enter(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
         has_descriptors()?;
-        let length = sent(question);
-        if length > LONGEST {
-            return Err(NotShowable::SendsTooMuch { length });
-        }
+        TooLongToShow::check_length(sent(question))?;
         let bytes = serde_json::to_vec(question).map_or(usize::MAX, |text| text.len());
         if bytes > LARGEST {
             return Err(NotShowable::TooLong { length: bytes });
@@ -172,6 +201,16 @@ mod tests {
         assert!(waiting.enter(&of(LONGEST)).is_err(), "with its name");
         waiting.enter(&of(LONGEST - 1)).unwrap();
         waiting.enter(&of(200 * 1024)).unwrap();
+    }
+
+    #[test]
+    fn arguments_that_are_too_long_are_refused_before_anything_is_made_of_them() {
+        let check = |text: String| {
+            let arguments = serde_json::json!({ "path": "/a", "nested": [{ "content": text }] });
+            TooLongToShow::check(arguments.as_object().unwrap())
+        };
+        assert_eq!(check("x".repeat(LONGEST)), Err(TooLongToShow { length: LONGEST + 19 }));
+        check("x".repeat(LONGEST - 19)).unwrap();
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Why a call does not happen, in words that the agent can act on.
 
 use super::out_of_reach::OutOfReach;
-use crate::consent::{ExchangeError, NotApproved};
+use crate::consent::{ExchangeError, NotApproved, TooLongToShow};
 use crate::server::ServerError;
 use ironcurtain_audit::AuditError;
 use ironcurtain_egress::HostPort;
@@ -34,6 +34,9 @@ pub(super) enum CallRefusal {
     /// It names a path that could not be opened to its server, so that nobody is asked.
     #[error("{0}.")]
     OutOfReach(#[from] OutOfReach),
+    /// It sends more text than can be shown, so that nobody is asked.
+    #[error("{0}.")]
+    TooLongToShow(#[from] TooLongToShow),
     /// Nobody said yes.
     #[error("{}", said(.0))]
     NotApproved(NotApproved),
@@ -90,6 +93,7 @@ impl CallRefusal {
             Self::Denied(_)
             | Self::NoNetwork { .. }
             | Self::OutOfReach(_)
+            | Self::TooLongToShow(_)
             | Self::NotApproved(_)
             | Self::Exchange(_)
             | Self::Audit(_)

@@ -7,7 +7,7 @@
 use super::{Call, proceed};
 use crate::consent::{
     CallQuestion, DenialScope, DeniedKey, FileComparison, Grantable, Inquiry, Lifetime, QuestionKey, Reach,
-    RequestedAccess, file_state,
+    RequestedAccess, TooLongToShow, file_state,
 };
 use crate::grants::StandingGrant;
 use crate::judging::InspectedCall;
@@ -94,6 +94,10 @@ async fn question(
         let refusal = CallRefusal::NoNetwork { server: session.config.name.clone(), host };
         let ground = (DecidedBy::Network, "no-network");
         return Err(session.deny_unasked(call, inspected, (ground, refusal), snapshot).await);
+    }
+    if let Err(too_long) = TooLongToShow::check(escalation.call.transport_arguments()) {
+        let ground = (DecidedBy::TooManyQuestions, "not-shown");
+        return Err(session.deny_unasked(call, inspected, (ground, too_long.into()), snapshot).await);
     }
     let exchange = session.services.exchange(&session.principal);
     let requested = inspected.paths.requested(&escalation.values, session.config.file_writes);
