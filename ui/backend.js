@@ -93,6 +93,8 @@ export const removeServer = () => invoke("remove_server");
 export const restoreServer = (name) => invoke("restore_server", { name });
 /** @type {(name: string) => Promise<unknown>} */
 export const forgetServer = (name) => invoke("forget_server", { name });
+/** @type {(server: string, found: string, keep: boolean) => Promise<string>} Decides about what was shown. */
+export const decideIdentity = (server, found, keep) => invoke("decide_identity", { server, found, keep });
 /** @type {(server: string, wanted: import("./types.js").WantedOpening) => Promise<{ what: string, words: string } | null>} Null where nothing was picked. */
 export const planOpening = (server, wanted) => invoke("plan_opening", { server, wanted });
 /** @type {() => Promise<string>} Opens what was shown. */

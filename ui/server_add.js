@@ -57,6 +57,7 @@ const plan = (one, added) =>
       </ul>
       <pre tabindex="0" aria-label="Its entry">${one.entry}</pre>
       ${one.plain_values ? parts.warning("A value stands there in plain words. A key is safer as a secret: keep it below, and write keyring:NAME in its place.") : nothing}
+      ${one.kept ? parts.warning(`Kept under this name already: ${one.kept}. Another program gets none of it until you decide.`) : nothing}
       <p class="small quiet">Adding runs nothing. ${one.remote ? "It runs elsewhere, where no sandbox of yours holds it." : "Each of its tools is asked about until you have looked at them."}</p>`,
     {
       key: "write-server",

@@ -55,7 +55,8 @@
  *
  * @typedef {{ name: string, description: string | null, command: string, sandboxed: boolean, remote: boolean, reaches: string[],
  *   tools: { name: string, means: string }[], version: string | null, problem: string | null, can_install: boolean,
- *   live: LiveServer[], openings: ServerOpening[], limits: ServerLimit[], secrets: string[] }} Server
+ *   live: LiveServer[], openings: ServerOpening[], limits: ServerLimit[], secrets: string[],
+ *   suspended?: { change: string, kept: string, found: string } | null }} Server
  * @typedef {{ kind: "host" | "read" | "write", what: string }} Opening
  * @typedef {{ opening: Opening, words: string }} ServerOpening
  * @typedef {{ kind: "host", host: string } | { kind: "read" } | { kind: "write" }} WantedOpening
@@ -69,7 +70,8 @@
  * @typedef {{ place: "keyring" | "locked" | "unlocked" | "nowhere", file: string, names: string[] }} Secrets
  * @typedef {{ session: string, client: string, started_ms: number, restarts: number, trouble: string | null }} LiveServer
  * @typedef {{ name: string, command: string, entry: string, reaches: string[], remote: boolean, secrets: Record<string, string>,
- *   plain_values: boolean }} PlannedServer
+ *   plain_values: boolean, kept?: string | null }} PlannedServer
+ *   What is kept under the name already, if something is.
  *   The secrets have the names that the keyring will have for what was typed, by the bundle's settings.
  * @typedef {{ key: string, title: string, about: string, kind: "text" | "number" | "toggle" | "folder" | "file" | "secret",
  *   required: boolean, several: boolean, proposed: string[] }} BundleSetting

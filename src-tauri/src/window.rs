@@ -13,6 +13,7 @@ mod clients;
 mod command_error;
 mod commands;
 mod grants;
+mod identity;
 mod open_bundle;
 mod pick;
 mod practice;

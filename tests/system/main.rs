@@ -25,6 +25,7 @@ mod giving;
 mod grants;
 mod greeting;
 mod hostile;
+mod identities;
 mod inspector;
 mod installs;
 mod killing;

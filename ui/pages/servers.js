@@ -10,6 +10,7 @@ import { addForm } from "../server_add.js";
 import { liveRows } from "../server_live.js";
 import { limits } from "../server_limits.js";
 import { openings } from "../server_open.js";
+import { suspendedPanel } from "../server_identity.js";
 import { removalPanel, removeButton, removedList } from "../server_remove.js";
 import { redraw } from "../state.js";
 import { count } from "../words.js";
@@ -81,6 +82,7 @@ const card = (server) => html`
             <dt>Runs now</dt><dd>${server.live.length === 0 ? "no" : `for ${count(server.live.length, "session")}`}</dd>
             ${server.secrets.length > 0 ? html`<dt>Secrets</dt><dd>${server.secrets.map((one) => html`<code>${one}</code> `)}</dd>` : nothing}
           </dl>
+          ${suspendedPanel(server, reload)}
           ${server.problem ? parts.warning(server.problem) : nothing}
           ${(told.get(server.name) ?? []).map((one) => html`<p class="small">${one}</p>`)}
           ${removalPanel(server, reload)}`,

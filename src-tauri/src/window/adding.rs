@@ -10,6 +10,7 @@ use super::servers_view::reaches;
 use ironcurtain_admin::catalog::{
     AddError, Addition, AdditionChoices, AdditionError, add_server, candidates,
 };
+use ironcurtain_admin::identity::{IdentityChangeError, kept};
 use ironcurtain_daemon::config::Server;
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::home::Home;
@@ -51,6 +52,8 @@ pub(super) struct PlannedServer {
     secrets: BTreeMap<String, String>,
     /// A variable or a header has a value in plain words, which may be a key.
     plain_values: bool,
+    /// The things that are kept under the name already, in words.
+    kept: Option<String>,
 }
 
 /// Why a server is not added.
@@ -62,6 +65,8 @@ pub(super) enum PlanError {
     Addition(#[from] AdditionError),
     #[error(transparent)]
     Add(#[from] AddError),
+    #[error(transparent)]
+    Kept(#[from] IdentityChangeError),
     #[error("`{0}` is there already; give this one another name")]
     There(String),
     #[error("look at what would be added again")]
@@ -135,6 +140,9 @@ impl Draft {
             remote: server.is_some_and(|server| server.remote.is_some()),
             secrets,
             // A bundle says itself what is a key.
+            kept: Some(kept(home, &adding.name)?)
+                .filter(|kept| !kept.is_empty())
+                .map(|kept| kept.to_string()),
             plain_values: self.bundle.is_none() && has_plain_values(&adding),
         };
         self.planned = Some(adding);

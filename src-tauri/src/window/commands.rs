@@ -4,8 +4,8 @@
 
 use super::command_error::CommandError;
 use super::{
-    AppState, adding, bundles, clients, grants, practice, profiles, record, rules, secrets, server_change,
-    server_log, servers, sessions, settings, snapshot, starting_folder, stops,
+    AppState, adding, bundles, clients, grants, identity, practice, profiles, record, rules, secrets,
+    server_change, server_log, servers, sessions, settings, snapshot, starting_folder, stops,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -76,6 +76,7 @@ commands! {
     server_change::remove_server();
     server_change::restore_server(name);
     server_change::forget_server(name);
+    identity::decide_identity(server, found, keep);
     server_change::plan_opening(server, wanted);
     server_change::write_opening();
     server_change::close_opening(server, opening);

@@ -3,6 +3,7 @@
 use ironcurtain_admin::ServerChangeError;
 use ironcurtain_admin::annotate::{AnnotationChange, AnnotationChanges, Draft};
 use ironcurtain_admin::catalog::{Catalog, CatalogError, KnownServer, Source};
+use ironcurtain_admin::identity::{IdentityChangeError, SuspendedServer, suspended};
 use ironcurtain_admin::install::{ToolChange, Update};
 use ironcurtain_admin::limits::{Limit, ServerLimit, limits};
 use ironcurtain_admin::openings::{Opening, openings};
@@ -65,11 +66,23 @@ pub(super) enum ServersError {
     Catalog(#[from] CatalogError),
     #[error(transparent)]
     Removed(#[from] ServerChangeError),
+    #[error(transparent)]
+    Suspended(#[from] IdentityChangeError),
+}
+
+/// The things that are suspended, because the server is another program now.
+#[derive(Debug, Serialize)]
+struct SuspendedRow {
+    change: String,
+    kept: String,
+    /// Names what was shown.
+    found: String,
 }
 
 #[derive(Debug, Serialize)]
 struct ServerRow {
     name: String,
+    suspended: Option<SuspendedRow>,
     description: Option<String>,
     command: String,
     sandboxed: bool,
@@ -157,9 +170,12 @@ impl ServersView {
         let servers = Servers::load(home)?;
         let snapshot = PolicySnapshot::load(home, &servers)?;
         let packages = Packages::of(home);
+        let mut suspended = suspended(home)?;
         let row = |server: &Server| {
+            let at = suspended.iter().position(|one| one.name == server.name);
+            let suspended = at.map(|at| suspended.swap_remove(at));
             let live = sessions.iter().filter(|session| session.server == server.name).map(live);
-            row(server, &snapshot.annotations, packages.state(server), live.collect())
+            row(server, &snapshot.annotations, packages.state(server), live.collect(), suspended)
         };
         Ok(Self {
             servers: servers.iter().map(row).collect(),
@@ -185,6 +201,7 @@ fn row(
     annotations: &Annotations,
     package: PackageState,
     live: Vec<LiveServer>,
+    suspended: Option<SuspendedServer>,
 ) -> ServerRow {
     let (version, problem) = match package {
         PackageState::NoPackage => (None, None),
@@ -195,6 +212,7 @@ fn row(
         |(name, tool): (&str, &ToolAnnotation)| ToolRow { name: visible::line(name), means: means(tool) };
     ServerRow {
         name: visible::line(&server.name),
+        suspended: suspended.map(suspended_row),
         description: server.description.as_deref().map(visible::line),
         command: visible::line(&server.command_line()),
         sandboxed: server.sandbox.settings().is_some(),
@@ -209,6 +227,11 @@ fn row(
         limits: limits(server).into_iter().map(limited).collect(),
         secrets: server.secret_names().iter().map(|name| name.as_str().to_owned()).collect(),
     }
+}
+
+fn suspended_row(one: SuspendedServer) -> SuspendedRow {
+    let found = one.found().to_owned();
+    SuspendedRow { change: visible::line(&one.change), kept: visible::line(&one.kept.to_string()), found }
 }
 
 fn opened(server: &Server, opening: Opening) -> OpeningRow {

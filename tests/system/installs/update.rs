@@ -60,6 +60,10 @@ fn it_is_shown_with_the_change_of_the_tools_and_taken_only_after_a_yes() {
         assert_eq!(run(&world.home, &["update", "tiny"]).unwrap(), "`tiny` is at version 1.1.0 already.\n");
         folders(&world.home) == ["tiny/1.1.0"]
     });
+    // What is kept under the name is the new version's.
+    let mut updated = world.connect("tiny");
+    assert_eq!(tell(&world, &mut updated, "version", json!({})), "1.1.0");
+    updated.hang_up();
     // In the wrapper that makers print, it is changed where it stands.
     registry.npm("tiny", "1.2.0", &Package::default());
     let plain = std::fs::read_to_string(&file).unwrap();

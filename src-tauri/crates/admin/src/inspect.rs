@@ -19,6 +19,7 @@ pub use sight::{Sight, sight};
 pub use tools::{ListedTool, fingerprint};
 pub use wants::Wants;
 
+use crate::identity::{IdentityChangeError, verify};
 use crate::named_server::{UnknownServer, named_server};
 use conversation::Conversation;
 use ironcurtain_daemon::config::{ConfigError, Sandbox, Server, Servers};
@@ -68,6 +69,9 @@ pub enum InspectError {
     /// The grants cannot be read, by which another server may change the program.
     #[error(transparent)]
     Grants(#[from] StoreError),
+    /// It is another program than what is kept under its name belongs to.
+    #[error(transparent)]
+    Identity(#[from] Box<IdentityChangeError>),
     /// A host in its entry is not understood.
     #[error(transparent)]
     Hosts(#[from] RuleError),
@@ -123,7 +127,18 @@ pub struct Look {
 pub async fn inspect(inspection: &Inspection, name: &str) -> Result<Look, InspectError> {
     inspection.home.prepare()?;
     let servers = Servers::load(&inspection.home)?;
-    inspect_server(inspection, &servers, named_server(&servers, name)?).await
+    let server = named_server(&servers, name)?;
+    verified(inspection, server).await?.map_err(Box::new)?;
+    inspect_server(inspection, &servers, server).await
+}
+
+/// Checks that what is kept under the name of a server is its own.
+async fn verified(
+    inspection: &Inspection,
+    server: &Server,
+) -> Result<Result<(), IdentityChangeError>, InspectError> {
+    let (home, ours, server) = (inspection.home.clone(), inspection.programs.clone(), server.clone());
+    Ok(tokio::task::spawn_blocking(move || verify(&home, &ours, &server)).await.map_err(io::Error::other)?)
 }
 
 /// Starts one of these servers without the user's secrets, and lists its tools: for one that they have not accepted yet, which
@@ -137,7 +152,12 @@ pub async fn inspect_without_secrets(
     name: &str,
 ) -> Result<Look, InspectError> {
     inspection.home.prepare()?;
-    inspect_server(inspection, servers, &named_server(servers, name)?.without_secrets()).await
+    let mut server = named_server(servers, name)?.without_secrets();
+    if verified(inspection, &server).await?.is_err() {
+        // The folder is another program's.
+        server = server.without_folder(&inspection.home.server_data(name));
+    }
+    inspect_server(inspection, servers, &server).await
 }
 
 /// A server that was started by itself, and what it was started with.

@@ -26,11 +26,13 @@ pub use update::{ToolChange, Update, Updated, look_for_update};
 use crate::inspect::InspectError;
 use crate::named_server::UnknownServer;
 use crate::servers_file::ServerChangeError;
+use ironcurtain_daemon::StoreError;
 use ironcurtain_daemon::UnresolvedPath;
 use ironcurtain_daemon::config::ConfigError;
 use ironcurtain_daemon::home::{Home, HomeError};
 use ironcurtain_daemon::packages::PackageError;
 use ironcurtain_daemon::secrets::SecretStore;
+use ironcurtain_daemon::server_identity::IdentityError;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -64,6 +66,12 @@ pub enum InstallError {
     /// The home directory, or a folder of ours, cannot be resolved.
     #[error(transparent)]
     Path(#[from] UnresolvedPath),
+    /// Its program cannot be identified.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// The things that are kept under its name cannot be given to the new version.
+    #[error("the new version is installed, and what is kept under the server's name is not its yet: {0}")]
+    NotCarriedOver(#[from] StoreError),
     /// There is no such server.
     #[error(transparent)]
     Unknown(#[from] UnknownServer),

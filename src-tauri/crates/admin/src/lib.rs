@@ -2,7 +2,8 @@
 //! them, trying calls on a policy, and judging those on record by another one.
 //!
 //! - Above the daemon, which knows nothing of it: nothing here is in the way of a call, and no session needs it.
-//! - Writes to the person's configuration, to our packages and their records; never to grants or to the audit log.
+//! - Writes to the person's configuration, to our packages and their records; never to the audit log, and to the
+//!   database of grants only the user's decision about a server's identity.
 //! - A server or a package manager that is started here is sandboxed, holds no grant, and is gone when the function returns.
 
 pub mod annotate;
@@ -11,6 +12,7 @@ pub mod clients;
 pub mod doctor;
 pub mod export;
 mod file_edit;
+pub mod identity;
 pub mod inspect;
 pub mod install;
 pub mod introduction;

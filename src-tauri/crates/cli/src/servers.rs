@@ -4,6 +4,7 @@
 
 mod add;
 mod change;
+mod identity;
 mod install;
 mod known;
 mod limits;
@@ -46,6 +47,8 @@ pub enum ServersAction {
     Close(change::OpeningOptions),
     /// Show the limits of a server's resources, or change them after a yes.
     Limits(limits::LimitsOptions),
+    /// Show what is suspended because a server is another program now, and keep it or start afresh after a yes.
+    Identity(identity::IdentityOptions),
     /// Install the package of a server that is started by `npx` or `uvx`, so that it needs no network to start.
     Install(install::InstallOptions),
     /// Look for another version of an installed package, show how its tools differ, and take it after a yes.
@@ -85,6 +88,7 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
         ServersAction::Restore { name } => change::restore(&home, name, screen),
         ServersAction::Open(options) => change::open(&home, options, screen),
         ServersAction::Close(options) => change::close(&home, options, screen),
+        ServersAction::Identity(options) => identity::perform(&home, options, screen),
         ServersAction::Limits(options) => limits::perform(&home, options, screen),
         ServersAction::Install(options) => install::install(home, options, screen),
         ServersAction::Update(options) => install::update(home, options, screen),

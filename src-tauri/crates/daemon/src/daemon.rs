@@ -27,6 +27,7 @@ use crate::record_head::{self, RecordHead};
 use crate::reload::{InitialState, ReloaderParts};
 use crate::secrets::SecretStore;
 use crate::server::{LISTENING, ServerError};
+use crate::server_identity::{Identities, bind_existing};
 use crate::services::Services;
 use crate::session_log::SessionLogs;
 use crate::shutdown::Shutdown;
@@ -142,6 +143,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         clock: Clock::of_machine().map_err(StoreError::Clock)?,
     })?;
     first.check_places(&options.home, &grants.now())?;
+    bind(&options, &first, &grants).await?;
     let file = options.home.state.join("workspaces.json");
     let workspaces = Workspaces::open(file.clone()).map_err(|source| HomeError::Io { path: file, source })?;
     sweep(&options.home.srt())?;
@@ -176,6 +178,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         changes: changes.clone(),
         sandboxes: &shutdown.sandboxes,
     });
+    let identities = Identities::new(&options.home, audit.clone(), health.clone());
     let stops = Stops::open(options.home.lockdown());
     let services = Services {
         machine,
@@ -193,6 +196,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         audit,
         grants,
         broker: Broker::new(consent, stops),
+        identities,
         health,
         workspaces,
         metrics: Metrics::default(),
@@ -256,6 +260,14 @@ impl Daemon {
     pub async fn ended(&self) {
         self.0.services.shutdown.ended.cancelled().await;
     }
+}
+
+/// Binds what an older version kept under the names of servers.
+async fn bind(options: &DaemonOptions, first: &InitialState, grants: &Grants) -> Result<(), StoreError> {
+    let (home, ours, servers) = (options.home.clone(), options.programs.clone(), first.servers().clone());
+    let grants = grants.now();
+    let bound = tokio::task::spawn_blocking(move || bind_existing(&home, &ours, &servers, &grants.grants));
+    bound.await.unwrap_or(Err(StoreError::Ended))
 }
 
 /// Removes what one that was killed has left.

@@ -5,6 +5,7 @@
 //! - A grant that has ended is not in the table: nobody has to look at a clock to judge.
 //! - Permissions for one call or one connection are not grants: they live and die with it.
 
+mod bindings;
 mod ending;
 mod journal;
 mod lifetime;
@@ -18,6 +19,7 @@ mod table;
 mod timing;
 mod uses;
 
+pub use bindings::{Binding, Bindings, IdentityDecision};
 pub use ending::{Ended, Ending, Why};
 pub use lifetime::Lifetime;
 pub use limits::GrantLimits;

@@ -26,6 +26,8 @@ pub enum Concern {
     Grants,
     /// No more files can be created.
     Storage,
+    /// Another program has the name of a server.
+    Identities,
 }
 
 /// A handle to the list.

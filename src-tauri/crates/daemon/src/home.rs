@@ -185,6 +185,18 @@ impl Home {
         self.data.join("servers").join(server)
     }
 
+    /// The folders with the data of all servers: those in use, and those that were put aside.
+    #[must_use]
+    pub fn all_server_data(&self) -> [PathBuf; 2] {
+        [self.data.join("servers"), self.put_aside()]
+    }
+
+    /// The folder of data that a user who started afresh has put aside.
+    #[must_use]
+    pub fn put_aside(&self) -> PathBuf {
+        self.data.join("put-aside")
+    }
+
     /// The packages that servers are started from.
     #[must_use]
     pub fn installs(&self) -> PathBuf {

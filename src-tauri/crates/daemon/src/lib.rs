@@ -34,6 +34,7 @@ pub mod resolve;
 pub mod resolved_call;
 pub mod secrets;
 pub mod server;
+pub mod server_identity;
 mod services;
 mod session;
 mod session_log;
@@ -52,7 +53,9 @@ pub use daemon::{
     StartError, start,
 };
 pub use event_log::EventLog;
-pub use grants::{Files, GrantSubject, Granted, StandingGrant, StoreError};
+pub use grants::{
+    Binding, Bindings, Files, GrantSubject, Granted, IdentityDecision, StandingGrant, StoreError,
+};
 pub use home::{Account, Home, HomeError, OtherHome, UnresolvedPath, canonical_home};
 pub use listener::ListenError;
 pub use policy_snapshot::{ExposedFile, PolicyFiles, PolicySnapshot, SnapshotError};

@@ -13,7 +13,7 @@ pub mod tree;
 
 pub use record::{EntryPoint, PackageRecord, PackageRecordError, Runtime, system_python};
 pub use requested::{Registry, RequestError, RequestedPackage, RunnerCommand, is_version};
-pub use start::{FolderLock, PackageError, PackageState, PackagedServer};
+pub use start::{FolderLock, PackageError, PackageIdentity, PackageState, PackagedServer};
 
 use crate::home::Home;
 use std::path::PathBuf;

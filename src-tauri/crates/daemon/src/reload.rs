@@ -90,6 +90,12 @@ impl InitialState {
         &self.0.config.1
     }
 
+    /// The configured servers.
+    #[must_use]
+    pub fn servers(&self) -> &Servers {
+        &self.0.servers.1
+    }
+
     /// The policy.
     #[must_use]
     pub fn snapshot(&self) -> &PolicySnapshot {

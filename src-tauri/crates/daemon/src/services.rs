@@ -3,7 +3,7 @@
 //! - Knows neither sessions nor servers.
 
 use crate::autostart::Autostart;
-use crate::config::Config;
+use crate::config::{Config, Server};
 use crate::consent::{Broker, Exchange, LateAsking, Principal, QuestionLimits};
 use crate::containment::{Machine, ProgramError, ServerPrograms};
 use crate::grants::Grants;
@@ -13,6 +13,7 @@ use crate::metrics::Metrics;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::record_head::RecordHead;
 use crate::reload::{SessionSettings, Writable};
+use crate::server_identity::{Identities, IdentityGate, KeptUnderName};
 use crate::session_log::SessionLogs;
 use crate::shutdown::Shutdown;
 use crate::wire::{KnownEras, KnownInstructions, Memory};
@@ -48,6 +49,8 @@ pub struct Services {
     pub machine: Machine,
     /// The troubles of the moment.
     pub health: Health,
+    /// The programs that what is under servers' names belongs to.
+    pub(crate) identities: Identities,
     /// Projects that the person does not want agents to work in.
     pub(crate) workspaces: Workspaces,
     /// Figures of what happens.
@@ -101,6 +104,21 @@ impl Services {
     #[must_use]
     pub fn snapshot(&self) -> Arc<PolicySnapshot> {
         self.snapshots.borrow().clone()
+    }
+
+    /// The check that what is under a server's name is its own.
+    pub(crate) fn gate(&self, server: &Server) -> IdentityGate {
+        let (services, server) = (self.clone(), server.clone());
+        let kept = move || {
+            let (grants, snapshot) = (services.grants.now(), services.snapshot());
+            KeptUnderName::of(
+                &services.home,
+                (&server.name, Some(&server)),
+                &grants.grants,
+                &snapshot.annotations,
+            )
+        };
+        IdentityGate { all: self.identities.clone(), ours: self.programs.dir.clone(), kept: Box::new(kept) }
     }
 
     /// Refuses the program of a server that another server may change at that moment.

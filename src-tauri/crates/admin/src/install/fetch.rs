@@ -4,9 +4,11 @@ use super::build_error::BuildError;
 use super::build_sandbox::BuildSandbox;
 use super::store::PackageStore;
 use super::{InstallError, Installer, npm, pypi};
+use crate::identity;
 use crate::named_server::named_server;
 use ironcurtain_daemon::config::{Server, Servers};
 use ironcurtain_daemon::packages::{PackageRecord, Registry, RequestedPackage, RunnerCommand};
+use ironcurtain_daemon::server_identity::{Digests, ServerIdentity};
 use std::path::PathBuf;
 
 /// A package that is there now.
@@ -52,10 +54,26 @@ pub async fn install_among(
     store.sweep(servers)?;
     let requested = &command.requested;
     let record = fetch(installer, &store, requested, requested.version.as_deref()).await?;
+    let before = store.packages.record(name).ok().flatten();
     store.write(name, &record)?;
+    if let Some(before) = before.filter(|before| is_the_same(before, &record)) {
+        let of = |record: &PackageRecord| {
+            ServerIdentity::of(server, Some(&record.identity()), &installer.programs, &Digests::default())
+        };
+        identity::carry_over(&installer.home, &of(&before)?.identity, &of(&record)?.identity)?;
+    }
     // What was installed before it is of no use any more.
     store.sweep(servers)?;
     Ok(installed(record, false))
+}
+
+/// Returns `true` if two records are of the same archive: installed again, a package has other paths in its files.
+fn is_the_same(before: &PackageRecord, now: &PackageRecord) -> bool {
+    let archive = |record: &PackageRecord| {
+        let RequestedPackage { registry, package, .. } = record.requested.clone();
+        Some((registry.name(), package, record.version.clone(), record.integrity.clone()?))
+    };
+    archive(before).is_some() && archive(before) == archive(now)
 }
 
 /// Removes packages that no server's entry names, such as one of a server that was not added after all. Where another

@@ -6,10 +6,12 @@
 use super::fetch::{fetch, find};
 use super::store::PackageStore;
 use super::{InstallError, Installer};
+use crate::identity;
 use crate::inspect::{Inspection, ListedTool, inspect_server};
 use crate::servers_file::ServersFile;
 use ironcurtain_daemon::config::{Server, Servers};
 use ironcurtain_daemon::packages::{PackageRecord, RequestedPackage, RunnerCommand, is_version};
+use ironcurtain_daemon::server_identity::ServerIdentity;
 use std::collections::BTreeMap;
 
 /// A version that could take the place of the one that is there. Dropped, it is forgotten.
@@ -19,6 +21,8 @@ pub struct Update {
     server: Server,
     command: RunnerCommand,
     record: PackageRecord,
+    /// The identity of the server before.
+    was: ServerIdentity,
     /// The version that is there.
     pub from: String,
     /// The version that could be.
@@ -110,6 +114,7 @@ pub async fn look_for_update(
         (_, Err(problem)) => return Err(problem),
     };
     drop((there, new));
+    let was = identity::now(&installer.home, &installer.programs, server)?;
     Ok(Updated::Found(Box::new(Update {
         store,
         installer: installer.clone(),
@@ -118,6 +123,7 @@ pub async fn look_for_update(
         to: record.version.clone(),
         command,
         record,
+        was,
         not_compared,
         tools: changes(&before, &after),
     })))
@@ -130,7 +136,8 @@ impl Update {
         self.command.requested.version.is_some()
     }
 
-    /// Puts the new version in the place of the old one, for whatever is started from now on.
+    /// Puts the new version in the place of the old one, for whatever is started from now on. What is kept under the server's name is
+    /// the new version's from then on.
     ///
     /// # Errors
     /// [`InstallError`].
@@ -140,6 +147,11 @@ impl Update {
             self.rewrite()?;
         }
         self.store.write(&self.server.name, &self.record)?;
+        let home = &self.installer.home;
+        let servers = Servers::load(home)?;
+        if let Some(server) = servers.find(Some(&self.server.name)) {
+            identity::carry_over(home, &self.was, &identity::now(home, &self.installer.programs, server)?)?;
+        }
         self.store.sweep(&Servers::load(&self.installer.home)?)
     }
 

@@ -45,6 +45,7 @@ pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Res
         adding: options.addition(home, bundle.as_ref())?,
         replace: options.replace,
     };
+    super::identity::note_kept(home, &wanted.adding.name, screen)?;
     let may_ask = screen.has_terminal() && !screen.is_for_programs();
     if !options.later && !options.yes && !may_ask {
         anyhow::bail!(

@@ -8,6 +8,7 @@ use ironcurtain_policy::Unannotated;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// One configured server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +78,18 @@ impl Server {
             WITHHELD.clone_into(value);
         }
         server.remote = server.remote.map(RemoteServer::without_secrets);
+        server
+    }
+
+    /// Returns the server without this folder among those that its sandbox opens for good.
+    #[must_use]
+    pub fn without_folder(&self, folder: &Path) -> Self {
+        let mut server = self.clone();
+        if let Sandbox::Sandboxed(settings) = &mut server.sandbox {
+            let files = &mut settings.filesystem;
+            files.allow_read.retain(|path| !Path::new(path).starts_with(folder));
+            files.allow_write.retain(|path| !Path::new(path).starts_with(folder));
+        }
         server
     }
 

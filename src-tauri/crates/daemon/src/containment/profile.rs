@@ -26,6 +26,8 @@ pub struct Surroundings {
     pub protected: ProtectedPaths,
     /// The folder that all sandboxes share: journals, and what was moved away.
     pub sandboxes: CanonicalPath,
+    /// The data folders of all servers, each of which only its own server is shown.
+    pub data: [PathBuf; 2],
 }
 
 /// Why a path of an entry is not opened to its server.
@@ -105,8 +107,8 @@ impl Surroundings {
         };
         let own = ours.own().into_iter().map(canonical).collect::<io::Result<_>>()?;
         let sandboxes = canonical(ours.sandboxes())?;
-        let (session_dir, home) = (session_dir.clone(), home.clone());
-        Ok(Self { session_dir, home, own, protected: protected.clone(), sandboxes })
+        let (session_dir, home, data) = (session_dir.clone(), home.clone(), ours.all_server_data());
+        Ok(Self { session_dir, home, own, protected: protected.clone(), sandboxes, data })
     }
 
     /// The part of the file system that is seen before any grant. `program` is the file that is run.
@@ -131,7 +133,7 @@ impl Surroundings {
             }
             FileView::HostRead => View::HostRead {
                 session_dir: Some(session_dir),
-                deny_read: self.denied(profile),
+                deny_read: self.denied(profile).into_iter().chain(self.data_folders()).collect(),
                 allow_read: read,
                 allow_write: writable,
                 deny_write: self.not_written(profile),
@@ -153,6 +155,11 @@ impl Surroundings {
         denied.sort();
         denied.dedup();
         denied
+    }
+
+    /// The data folders of all servers. One that its entry opens to a server is shown again.
+    fn data_folders(&self) -> impl Iterator<Item = String> {
+        self.data.iter().filter(|folder| folder.is_dir()).map(|folder| folder.to_string_lossy().into_owned())
     }
 
     /// The paths that no server writes to, as far as they exist, and those that this one does not.

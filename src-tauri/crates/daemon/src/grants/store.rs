@@ -1,6 +1,6 @@
 //! The database of standing grants. Grants of one session are not in it.
 
-mod schema;
+pub(super) mod schema;
 mod tool;
 
 pub use schema::StoreError;

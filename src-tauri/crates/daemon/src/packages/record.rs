@@ -1,6 +1,6 @@
 //! The record of an installed package: one file for each server, among our own.
 
-use super::{Packages, RequestedPackage};
+use super::{PackageIdentity, Packages, RequestedPackage};
 use crate::config::{ConfigError, read};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -103,6 +103,13 @@ impl PackageRecord {
             stamp: String::new(),
             entry_point,
         }
+    }
+
+    /// The marks that the package is known by.
+    #[must_use]
+    pub fn identity(&self) -> PackageIdentity {
+        let RequestedPackage { registry, package, .. } = &self.requested;
+        PackageIdentity { package: format!("{}:{package}", registry.name()), tree: self.hash.clone() }
     }
 
     /// The package and its version, as its runner is told of it.

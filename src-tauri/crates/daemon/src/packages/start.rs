@@ -16,8 +16,19 @@ pub struct PackagedServer {
     pub server: Server,
     /// The folder it must see.
     pub folder: String,
+    /// The marks that it is known by.
+    pub identity: PackageIdentity,
     /// Keeps the folder there.
     pub lock: FolderLock,
+}
+
+/// The marks that an installed package is known by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackageIdentity {
+    /// Its registry and name.
+    pub package: String,
+    /// The hash of everything in its folder.
+    pub tree: String,
 }
 
 /// Keeps a package's folder from being removed.
@@ -147,7 +158,8 @@ impl Packages {
         let lock = FolderLock::on(&folder).map_err(|e| changed(format!("`{}`: {e}", folder.display())))?;
         self.check(record, &folder).map_err(|change| changed(change.to_string()))?;
         let text = folder.to_str().ok_or_else(|| changed("its path is not UTF-8".to_owned()))?;
-        Ok(PackagedServer { server: started(server, command, record, text), folder: text.to_owned(), lock })
+        let server = started(server, command, record, text);
+        Ok(PackagedServer { server, folder: text.to_owned(), identity: record.identity(), lock })
     }
 
     fn recorded_for(

@@ -20,8 +20,9 @@ use crate::containment::{
 };
 use crate::mounts::Need;
 use crate::network::{ServesNetwork, Serving};
-use crate::packages::{FolderLock, PackageError};
+use crate::packages::{FolderLock, PackageError, PackageIdentity};
 use crate::secrets::{Filled, filled_env};
+use crate::server_identity::{FoundIdentity, IdentityGate};
 use crate::wire::{Allowance, Input, Output};
 use ironcurtain_egress::Dialer;
 use ironcurtain_paths::CanonicalPath;
@@ -105,6 +106,8 @@ pub(super) struct Start<'a> {
     pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
     /// The way to it, where it runs elsewhere.
     pub(super) way: Option<RemoteWay>,
+    /// Checks that what is under its name is its own; nothing where it is only looked at.
+    pub(super) gate: Option<&'a IdentityGate>,
 }
 
 /// The way to a server that runs elsewhere.
@@ -124,6 +127,19 @@ impl Start<'_> {
     /// [`ServerStartError`], when there is none or it must not be started.
     fn program(&self) -> Result<PathBuf, ServerStartError> {
         self.find(&self.server.command)
+    }
+
+    /// Admits it, if what is under its name is its own.
+    async fn admitted(
+        &self,
+        package: Option<&PackageIdentity>,
+    ) -> Result<Option<FoundIdentity>, ServerStartError> {
+        let Some(gate) = self.gate else { return Ok(None) };
+        if package.is_none() && self.server.remote.is_none() {
+            // One that another server may change is named as that, whatever it is now.
+            self.program()?;
+        }
+        Ok(Some(gate.admit(self.server, package).await?))
     }
 
     /// The same of another program that is started for it.
@@ -233,8 +249,11 @@ impl Drop for Killer {
 }
 
 /// Starts the server, from its package where its entry names a package runner.
+///
+/// No secret is read before the server is known to be the one that it was given to.
 pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
     if let Some(server) = &start.server.remote {
+        start.admitted(None).await?;
         let RemoteWay { dialer, memory, waited_for } = start.way.ok_or(ServerStartError::NoWay)?;
         return remote::start(RemoteStart {
             server,
@@ -245,30 +264,31 @@ pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result
         })
         .await;
     }
-    let Filled { values, mask } = filled_env(&start.programs.secrets, &start.server.env).await?;
-    let env = values.into_iter().map(|(name, secret)| (name, secret.reveal().to_owned())).collect();
-    let server = Server { env, ..start.server.clone() };
-    let mut process = start_here(containment, Start { server: &server, ..start }).await?;
-    process.stderr.hide(mask);
-    Ok(process)
-}
-
-/// Starts the server on this computer, with its secrets filled in.
-async fn start_here(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
     let (packages, server) = (start.programs.packages.clone(), start.server.clone());
-    let ready = tokio::task::spawn_blocking(move || packages.ready(&server)).await?;
-    let ready = match (ready, containment) {
-        (Ok(Some(ready)), _) => ready,
-        (Ok(None), _) => return run(containment, start).await,
+    let ready = match (tokio::task::spawn_blocking(move || packages.ready(&server)).await?, containment) {
+        (Ok(ready), _) => ready,
         // It has the network and the caches that a package runner wants.
-        (Err(PackageError::NotInstalled { .. } | PackageError::NotUnderstood(_)), Containment::Plain) => {
-            return run(containment, start).await;
-        }
+        (Err(PackageError::NotInstalled { .. } | PackageError::NotUnderstood(_)), Containment::Plain) => None,
         (Err(problem), _) => return Err(problem.into()),
     };
-    let containment = containment.showing(&ready.folder);
-    let mut process = run(&containment, Start { server: &ready.server, ..start }).await?;
-    process.hold.keep(ready.lock);
+    let found = start.admitted(ready.as_ref().map(|ready| &ready.identity)).await?;
+    let server = ready.as_ref().map_or(start.server, |ready| &ready.server);
+    let Filled { values, mask } = filled_env(&start.programs.secrets, &server.env).await?;
+    let env = values.into_iter().map(|(name, secret)| (name, secret.reveal().to_owned())).collect();
+    let filled = Server { env, ..server.clone() };
+    let start = Start { server: &filled, ..start };
+    let mut process = match &ready {
+        Some(ready) => run(&containment.showing(&ready.folder), start).await?,
+        None => run(containment, start).await?,
+    };
+    if let Some(found) = found {
+        // Dropped, the process is killed.
+        tokio::task::spawn_blocking(move || found.still()).await??;
+    }
+    if let Some(ready) = ready {
+        process.hold.keep(ready.lock);
+    }
+    process.stderr.hide(mask);
     Ok(process)
 }
 

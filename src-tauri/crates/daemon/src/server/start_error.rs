@@ -6,6 +6,7 @@ use crate::containment::{ProgramError, QuoteError, SrtSettingsError, Unavailable
 use crate::home::HomeError;
 use crate::packages::PackageError;
 use crate::secrets::UnfilledError;
+use crate::server_identity::IdentityError;
 use ironcurtain_egress::RuleError;
 use ironcurtain_sandbox::SandboxLaunchError;
 use std::io;
@@ -32,6 +33,9 @@ pub enum ServerStartError {
     /// Its package is not there as it was installed.
     #[error(transparent)]
     Package(#[from] PackageError),
+    /// It cannot be identified, or is another one than what is under its name belongs to.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// Its program cannot be found, or must not be started.
     #[error(transparent)]
     Program(#[from] ProgramError),

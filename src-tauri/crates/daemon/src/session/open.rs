@@ -140,6 +140,7 @@ impl Session {
             around,
             resolver: resolver.clone(),
             snapshots: services.snapshots.clone(),
+            gate: services.gate(&config),
             refuses_program: Box::new(services.refuses_program(&config.name)),
             may_use: Box::new(move |g| whose.is_covered_by(&g.subject)),
             grants: services.grants.watch(),

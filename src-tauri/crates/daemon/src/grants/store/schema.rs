@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Version of the tables, kept in SQLite's `user_version`.
-const VERSION: i64 = 5;
+const VERSION: i64 = 6;
 
 /// The time for which another program that holds the database is waited for.
 const BUSY: Duration = Duration::from_secs(1);
@@ -29,7 +29,14 @@ const TABLES: &str = "
     ) STRICT;
     CREATE TABLE IF NOT EXISTS ended (id TEXT PRIMARY KEY, why TEXT NOT NULL, at_ms INTEGER NOT NULL) STRICT;
     CREATE TABLE IF NOT EXISTS servers (identity TEXT PRIMARY KEY, since_ms INTEGER NOT NULL) STRICT;
-    PRAGMA user_version = 5;";
+    CREATE TABLE IF NOT EXISTS bindings (
+        server TEXT PRIMARY KEY, owner TEXT, since_ms INTEGER NOT NULL, found TEXT, decided TEXT
+    ) STRICT;
+    CREATE TABLE IF NOT EXISTS steps (name TEXT PRIMARY KEY, at_ms INTEGER NOT NULL) STRICT;
+    PRAGMA user_version = 6;";
+
+/// Notes that nothing is to be bound to the servers that are found: a new database has nothing.
+const NOTHING_TO_BIND: &str = "INSERT INTO steps (name, at_ms) VALUES ('bound', 0);";
 
 /// Reads grants of version 1 in today's columns: there were paths only, with `tree` as a flag.
 const FROM_1: &str = "
@@ -49,7 +56,8 @@ const FROM_3: &str = "
         NULL AS tool, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance, boot,
         ends_boot_ms, left_ms FROM";
 
-/// Reads grants of version 4, which are those of today: which servers have answered a call was not kept.
+/// Reads grants of versions 4 and 5, which are those of today. Version 4 did not keep which servers have answered a call, and
+/// neither did bind what is under a server's name to its identity.
 const FROM_4: &str = "SELECT * FROM";
 
 /// Why grants cannot be kept.
@@ -90,6 +98,9 @@ pub enum StoreError {
         /// Its version.
         found: i64,
     },
+    /// It is missing, or of an older version, while the trusted process runs.
+    #[error("the database `{0}` was removed or replaced; restart IronCurtain")]
+    Replaced(PathBuf),
     /// The journal beside it failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -132,7 +143,7 @@ fn words(source: &rusqlite::Error) -> String {
 }
 
 /// Opens the database, with the tables of this version.
-pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
+pub(in crate::grants) fn open(path: &Path) -> Result<Connection, StoreError> {
     let at = |source| StoreError::Database { path: path.to_path_buf(), source };
     bounded_read::open_own(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -140,11 +151,11 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;").map_err(at)?;
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(at)?;
     match found {
-        0 => connection.execute_batch(&format!("BEGIN; {TABLES} COMMIT;")).map_err(at)?,
+        0 => connection.execute_batch(&format!("BEGIN; {TABLES} {NOTHING_TO_BIND} COMMIT;")).map_err(at)?,
         1 => connection.execute_batch(&change(FROM_1)).map_err(at)?,
         2 => connection.execute_batch(&change(FROM_2)).map_err(at)?,
         3 => connection.execute_batch(&change(FROM_3)).map_err(at)?,
-        4 => connection.execute_batch(&change(FROM_4)).map_err(at)?,
+        4 | 5 => connection.execute_batch(&change(FROM_4)).map_err(at)?,
         VERSION => {}
         found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
     }
@@ -176,10 +187,30 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError
         1 => connection.execute_batch(&view(FROM_1)).map_err(at)?,
         2 => connection.execute_batch(&view(FROM_2)).map_err(at)?,
         3 => connection.execute_batch(&view(FROM_3)).map_err(at)?,
-        4 | VERSION => {}
+        4 | 5 | VERSION => {}
         found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
     }
     Ok(Some(connection))
+}
+
+/// Opens a database of this version to change it, and changes nothing by that. Nothing, where there is none, or an older one that the
+/// trusted process has not brought to this version yet.
+pub(in crate::grants) fn open_current(path: &Path) -> Result<Option<Connection>, StoreError> {
+    match bounded_read::is_absent(path) {
+        Ok(true) => return Ok(None),
+        Ok(false) => {}
+        Err(source) => return Err(StoreError::File { path: path.to_path_buf(), source }),
+    }
+    let at = |source| StoreError::Database { path: path.to_path_buf(), source };
+    bounded_read::open_own(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.busy_timeout(BUSY).map_err(at)?;
+    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(at)?;
+    match found {
+        VERSION => Ok(Some(connection)),
+        found if found > VERSION => Err(StoreError::Newer { path: path.to_path_buf(), found }),
+        _ => Ok(None),
+    }
 }
 
 /// Opens a file that is there, and no link. SQLite would refuse links in its folder's path too, so these are resolved.

@@ -10,6 +10,7 @@ use crate::policy_snapshot::PolicySnapshot;
 use crate::server::SamplingRequest;
 use crate::server::process::Containment;
 use crate::server::start_error::ContainmentError;
+use crate::server_identity::IdentityGate;
 use crate::session_log::SessionLog;
 use crate::wire::{Allowance, KnownEras, Outbox};
 use ironcurtain_audit::Audit;
@@ -36,6 +37,8 @@ pub struct ActorOptions {
     pub resolver: Resolver,
     /// The grants this server may use, out of all.
     pub may_use: Box<dyn Fn(&StandingGrant) -> bool + Send + Sync>,
+    /// Checks that what is under the server's name is its own.
+    pub(crate) gate: IdentityGate,
     /// Refuses to start a program that another server may change.
     pub refuses_program: Box<RefusesProgram>,
     /// The live grants.

@@ -67,6 +67,7 @@ impl Actor {
                 waited_for: Some(o.waited_for.clone()),
             }),
             closed: BTreeMap::new(),
+            gate: Some(&o.gate),
         };
         process::start(containment, start).await
     }

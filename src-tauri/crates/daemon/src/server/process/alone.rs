@@ -78,6 +78,7 @@ pub async fn start_alone(
         watch: None,
         closed,
         way,
+        gate: None,
     };
     Ok(LoneProcess { process: start(containment, start_it).await?, watch })
 }

@@ -89,11 +89,16 @@ fn granted(store: &Store) -> (Vec<String>, Vec<u64>) {
 #[test]
 fn what_an_older_version_granted_stays_granted_and_what_was_taken_back_stays_gone() {
     let with = |more: &[&'static str]| [&FILES, more].concat();
+    let version_5 = VERSION_4.replace(
+        "PRAGMA user_version = 4;",
+        "CREATE TABLE servers (identity TEXT PRIMARY KEY, since_ms INTEGER NOT NULL) STRICT; PRAGMA user_version = 5;",
+    );
     for (older, expected, left, ended) in [
         (VERSION_1, with(&[]), vec![], false),
         (VERSION_2, with(&[]), vec![], false),
         (VERSION_3, with(&[HOST]), vec![60], true),
         (VERSION_4, with(&[HOST, TOOL]), vec![60], true),
+        (version_5.as_str(), with(&[HOST, TOOL]), vec![60], true),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.db");

@@ -1,0 +1,106 @@
+//! Putting aside what is kept under a server's name. Nothing of it is deleted.
+
+use super::{IdentityChangeError, SuspendedServer};
+use crate::file_edit;
+use crate::servers_file::{ServerChangeError, ServersFile};
+use ironcurtain_daemon::clock::{now_ms, random_name};
+use ironcurtain_daemon::config::read;
+use ironcurtain_daemon::home::{Home, private_dir};
+use ironcurtain_daemon::secrets::{named, named_in_header};
+use ironcurtain_policy::{Annotations, defaults};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+
+/// Adds what is put aside to the file of such notes, and returns its path.
+pub(super) fn note(server: &SuspendedServer) -> Result<PathBuf, IdentityChangeError> {
+    let home = &server.home;
+    let file = home.config.join("put-aside.json");
+    let text = read(&file)?.unwrap_or_else(|| "[]".to_owned());
+    let unread = |source| IdentityChangeError::Note { file: file.clone(), source };
+    let mut notes: Vec<Value> = serde_json::from_str(&text).map_err(unread)?;
+    let grants = server.kept.grants.iter().map(|grant| {
+        json!({ "client": grant.subject.client, "what": grant.what.to_string(), "provenance": grant.provenance })
+    });
+    notes.push(json!({
+        "server": server.name,
+        "atMs": now_ms(),
+        "was": server.owner.as_ref().and_then(|owner| serde_json::from_str::<Value>(owner).ok()),
+        "grants": grants.collect::<Vec<_>>(),
+        "annotations": annotations(home, &server.name)?,
+        "secrets": secrets(home, &server.name)?,
+        "data": server.kept.data.as_ref().map(|_| home.put_aside()),
+    }));
+    let text = serde_json::to_string_pretty(&notes).map_err(unread)? + "\n";
+    file_edit::replace(&file, &text)?;
+    Ok(file)
+}
+
+/// Takes the annotations and the names of secrets out of their files, and moves the data folder.
+pub(super) fn put_aside(server: &SuspendedServer) -> Result<(), IdentityChangeError> {
+    let (home, name) = (&server.home, server.name.as_str());
+    if annotations(home, name)?.is_some() {
+        let (file, text) = annotations_file(home)?;
+        let text = file_edit::remove(&file, &text, &["servers", name])?;
+        let checked = Annotations::from_json(&text, &file.display().to_string());
+        checked.map_err(ironcurtain_daemon::SnapshotError::from)?;
+        private_dir(&home.policy())?;
+        file_edit::replace(&file, &text)?;
+    }
+    for (key, field) in secrets(home, name)?.into_iter().flat_map(named_fields) {
+        let servers = ServersFile::open(home)?;
+        let (way, _) = servers.entry(name)?;
+        let way: Vec<&str> = way.iter().map(String::as_str).chain([key.as_str(), field.as_str()]).collect();
+        servers.write(&servers.without(&way)?)?;
+    }
+    if let Some(data) = &server.kept.data {
+        let (aside, unmoved) =
+            (home.put_aside(), |source| IdentityChangeError::Move { path: data.clone(), source });
+        private_dir(&aside)?;
+        let unique = format!("{name}-{}", random_name().map_err(unmoved)?);
+        std::fs::rename(data, aside.join(unique)).map_err(unmoved)?;
+        private_dir(data)?;
+    }
+    Ok(())
+}
+
+fn annotations_file(home: &Home) -> Result<(PathBuf, String), IdentityChangeError> {
+    let file = home.policy().join("tool-annotations.json");
+    let text = read(&file)?.unwrap_or_else(|| defaults::ANNOTATIONS_JSON.to_owned());
+    Ok((file, text))
+}
+
+fn annotations(home: &Home, name: &str) -> Result<Option<Value>, IdentityChangeError> {
+    let (file, text) = annotations_file(home)?;
+    let all: Value =
+        serde_json::from_str(&text).map_err(|source| IdentityChangeError::Note { file, source })?;
+    Ok(all.get("servers").and_then(|servers| servers.get(name)).cloned())
+}
+
+/// The variables and headers of a server's entry that name secrets, as they are written. None, where it has no entry.
+fn secrets(home: &Home, name: &str) -> Result<Map<String, Value>, IdentityChangeError> {
+    let entry = match ServersFile::open(home)?.entry(name) {
+        Ok((_, entry)) => entry,
+        Err(ServerChangeError::Unknown(_)) => return Ok(Map::new()),
+        Err(problem) => return Err(problem.into()),
+    };
+    let names = |key: &str, value: &str| match key {
+        "env" => matches!(named(value), Ok(Some(_))),
+        _ => matches!(named_in_header(value), Ok(Some(_))),
+    };
+    let mut all = Map::new();
+    for key in ["env", "headers"] {
+        let fields = entry.get(key).and_then(Value::as_object).into_iter().flatten();
+        let fields = fields.filter(|(_, value)| value.as_str().is_some_and(|value| names(key, value)));
+        let fields: Map<String, Value> =
+            fields.map(|(field, value)| (field.clone(), value.clone())).collect();
+        if !fields.is_empty() {
+            all.insert(key.to_owned(), Value::Object(fields));
+        }
+    }
+    Ok(all)
+}
+
+fn named_fields((key, fields): (String, Value)) -> Vec<(String, String)> {
+    let fields = fields.as_object().into_iter().flatten();
+    fields.map(|(field, _)| (key.clone(), field.clone())).collect()
+}

@@ -1,0 +1,184 @@
+//! Digests of program files, and the state of a file by which a later change is noticed.
+//!
+//! - A digest is of the opened file; its name may lead elsewhere by then. The state of that same file is kept with it.
+//! - The time of change cannot be set by a program, so an unchanged state means an unchanged file. A file that was changed a moment
+//!   ago could change again within the same tick of the clock: its digest is not reused, and the file is read again instead.
+
+use rustix::fs::OFlags;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The number of digests that are remembered.
+const MOST: usize = 256;
+
+/// The bytes that are read at once.
+const CHUNK: usize = 256 * 1024;
+
+/// The seconds after which a change can no longer hide in the tick of the one before.
+const TICK: i64 = 2;
+
+/// The state of a file: any change of its content changes it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct State {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// The state of a file, with its digest where the state alone does not tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stamp {
+    state: State,
+    /// Set for a file that was changed a moment before.
+    fresh: Option<String>,
+}
+
+/// The digests of program files that were read before.
+#[derive(Debug, Clone, Default)]
+pub struct Digests(Arc<Mutex<HashMap<State, String>>>);
+
+impl State {
+    fn of(found: &Metadata) -> Self {
+        Self {
+            device: found.dev(),
+            inode: found.ino(),
+            size: found.size(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        }
+    }
+
+    fn is_fresh(&self) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        i64::try_from(now).map_or(true, |now| self.changed.0 + TICK >= now)
+    }
+}
+
+impl Stamp {
+    /// The state of a file that cannot be read.
+    pub(super) fn unread(path: &Path) -> io::Result<(String, Self)> {
+        let state = State::of(&path.metadata()?);
+        let State { inode, size, modified, changed, .. } = &state;
+        let text = format!("{inode}-{size}-{}.{}-{}.{}", modified.0, modified.1, changed.0, changed.1);
+        Ok((text, Self { state, fresh: None }))
+    }
+
+    /// Returns `true` if the file at this path is the same, unchanged.
+    pub(super) fn is_still(&self, path: &Path) -> bool {
+        let Ok(found) = path.metadata() else { return false };
+        if State::of(&found) != self.state {
+            return false;
+        }
+        let Some(before) = &self.fresh else { return true };
+        open(path).and_then(|mut file| read(&mut file)).is_ok_and(|now| now == *before)
+    }
+}
+
+impl Digests {
+    /// The SHA-256 of a program file, in hexadecimal.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no regular file, or changes meanwhile.
+    pub(super) fn of(&self, path: &Path) -> io::Result<(String, Stamp)> {
+        let mut file = open(path)?;
+        let state = State::of(&file.metadata()?);
+        if let Some(digest) = self.known(&state) {
+            return Ok((digest, Stamp { state, fresh: None }));
+        }
+        let is_fresh = state.is_fresh();
+        let digest = read(&mut file)?;
+        if State::of(&file.metadata()?) != state {
+            return Err(io::Error::other("it changes while it is read"));
+        }
+        if !is_fresh {
+            self.remember(&state, &digest);
+        }
+        let fresh = is_fresh.then(|| digest.clone());
+        Ok((digest, Stamp { state, fresh }))
+    }
+
+    fn known(&self, state: &State) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(state).cloned()
+    }
+
+    fn remember(&self, state: &State, digest: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MOST {
+            all.clear();
+        }
+        all.insert(state.clone(), digest.to_owned());
+    }
+}
+
+/// Opens a regular file, and waits for no pipe.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    Ok(file)
+}
+
+/// The SHA-256 of a text, in hexadecimal.
+pub(super) fn sha256(text: &str) -> String {
+    hexadecimal(Sha256::new_with_prefix(text))
+}
+
+fn hexadecimal(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn read(file: &mut File) -> io::Result<String> {
+    let (mut hash, mut chunk) = (Sha256::new(), vec![0; CHUNK]);
+    loop {
+        let count = file.read(&mut chunk)?;
+        if count == 0 {
+            return Ok(hexadecimal(hash));
+        }
+        hash.update(chunk.get(..count).unwrap_or_default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{FileTimes, rename, write};
+
+    #[test]
+    fn a_file_that_is_replaced_or_written_is_no_longer_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("program");
+        write(&file, "one").unwrap();
+        let times = File::open(&file).unwrap().metadata().unwrap();
+        let (digest, stamp) = Digests::default().of(&file).unwrap();
+        assert!(stamp.is_still(&file));
+        // Of the same length, and with its old time of modification.
+        write(&file, "two").unwrap();
+        let old = FileTimes::new().set_modified(times.modified().unwrap());
+        OpenOptions::new().write(true).open(&file).unwrap().set_times(old).unwrap();
+        assert!(!stamp.is_still(&file));
+        write(&file, "one").unwrap();
+        write(dir.path().join("other"), "one").unwrap();
+        rename(dir.path().join("other"), &file).unwrap();
+        assert!(!stamp.is_still(&file), "another file of the same content");
+        assert_eq!(Digests::default().of(&file).unwrap().0, digest);
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_program_is_refused_and_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        assert_eq!(Digests::default().of(&pipe).unwrap_err().to_string(), "it is not a regular file");
+    }
+}

@@ -1,0 +1,66 @@
+//! The things that are kept under a server's name.
+
+use crate::config::Server;
+use crate::grants::StandingGrant;
+use crate::home::Home;
+use ironcurtain_policy::Annotations;
+use std::fmt;
+use std::path::PathBuf;
+
+/// The things that are kept under a server's name, and belong to its identity.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeptUnderName {
+    /// The grants that outlive a session.
+    pub grants: Vec<StandingGrant>,
+    /// The folder with its data, where something is in it.
+    pub data: Option<PathBuf>,
+    /// The number of its tools whose meaning is known.
+    pub annotated: usize,
+    /// The secrets that its entry names.
+    pub secrets: Vec<String>,
+}
+
+impl KeptUnderName {
+    /// Everything under the name of a server, by its entry if it has one.
+    #[must_use]
+    pub fn of<'a>(
+        home: &Home,
+        (name, entry): (&str, Option<&Server>),
+        grants: impl IntoIterator<Item = &'a StandingGrant>,
+        annotations: &Annotations,
+    ) -> Self {
+        let is_its = |grant: &&StandingGrant| grant.subject.server == name && grant.subject.session.is_none();
+        let data = home.server_data(name);
+        let has_data = std::fs::read_dir(&data).is_ok_and(|mut names| names.next().is_some());
+        let secrets = entry.map(Server::secret_names).unwrap_or_default();
+        Self {
+            grants: grants.into_iter().filter(is_its).cloned().collect(),
+            data: has_data.then_some(data),
+            annotated: annotations.tools(name).count(),
+            secrets: secrets.iter().map(|secret| secret.as_str().to_owned()).collect(),
+        }
+    }
+
+    /// Returns `true` if there is nothing to decide about.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Display for KeptUnderName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counted = |count: usize, what: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {what}")),
+            count => Some(format!("{count} {what}s")),
+        };
+        let grants = counted(self.grants.len(), "grant");
+        let data = self.data.as_ref().map(|_| "its data folder".to_owned());
+        let tools = counted(self.annotated, "annotated tool");
+        let secrets =
+            (!self.secrets.is_empty()).then(|| format!("its secrets `{}`", self.secrets.join("`, `")));
+        let all: Vec<String> = [grants, data, tools, secrets].into_iter().flatten().collect();
+        f.write_str(&all.join(", "))
+    }
+}

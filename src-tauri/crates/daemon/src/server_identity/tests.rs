@@ -1,0 +1,86 @@
+use super::*;
+use crate::config::Servers;
+use std::fs::{rename, set_permissions, write};
+use std::os::unix::fs::PermissionsExt;
+
+struct Place {
+    base: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self { base: dir.path().canonicalize().unwrap(), _dir: dir }
+    }
+
+    fn put(&self, name: &str, text: &str) -> PathBuf {
+        let file = self.base.join(name);
+        write(&file, text).unwrap();
+        set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
+        file
+    }
+
+    fn identity(&self, entry: &str) -> ServerIdentity {
+        self.found(entry).identity
+    }
+
+    fn found(&self, entry: &str) -> FoundIdentity {
+        let text = format!(r#"{{ "notes": {} }}"#, entry.replace("BASE", self.base.to_str().unwrap()));
+        let servers = Servers::parse(&text, Path::new("/c"), &self.base).unwrap();
+        let server = servers.find(Some("notes")).unwrap();
+        ServerIdentity::of(server, None, Path::new("/nonexistent"), &Digests::default()).unwrap()
+    }
+}
+
+#[test]
+fn another_program_other_arguments_and_another_address_are_another_server() {
+    let place = Place::new();
+    place.put("one", "\u{7f}ELF 1");
+    let one = r#"{ "command": "BASE/one", "args": ["a"] }"#;
+    let before = place.identity(one);
+    assert_eq!(before.change_to(&place.identity(one)), None);
+    assert_eq!(ServerIdentity::read(&before.stored()).unwrap().change_to(&before), None);
+    let args = place.identity(r#"{ "command": "BASE/one", "args": ["b"] }"#);
+    assert_eq!(before.change_to(&args).unwrap(), "its arguments changed");
+    // The same content at another path is the same program.
+    place.put("moved", "\u{7f}ELF 1");
+    assert_eq!(before.change_to(&place.identity(r#"{ "command": "BASE/moved", "args": ["a"] }"#)), None);
+    place.put("one", "\u{7f}ELF 2");
+    let changed = before.change_to(&place.identity(one)).unwrap();
+    assert_eq!(changed, format!("`{}/one` was changed", place.base.display()));
+    let remote = place.identity(r#"{ "url": "https://one.example/mcp?key=s3cret" }"#);
+    let other = place.identity(r#"{ "url": "https://one.example/mcp?key=other" }"#);
+    assert_eq!(remote.change_to(&remote), None);
+    assert!(remote.change_to(&other).is_some() && before.change_to(&remote).is_some());
+    assert!(!remote.stored().contains("s3cret") && !before.stored().contains(r#""a""#));
+}
+
+#[test]
+fn the_script_of_an_interpreter_is_part_of_the_program_and_a_path_of_the_system_is_its_own_identity() {
+    let place = Place::new();
+    place.put("server.js", "one");
+    let entry = r#"{ "command": "/bin/sh", "args": ["BASE/server.js", "BASE/data.db"] }"#;
+    let before = place.identity(entry);
+    place.put("data.db", "changes all the time");
+    assert_eq!(before.change_to(&place.identity(entry)), None);
+    place.put("server.js", "two");
+    assert_eq!(
+        before.change_to(&place.identity(entry)).unwrap(),
+        format!("`{}/server.js` was changed", place.base.display())
+    );
+    let ProgramIdentity::Files(files) = &before.program else { panic!("{before:?}") };
+    assert_eq!(files[0].by, FileIdentity::System);
+    assert!(matches!(files[1].by, FileIdentity::Digest(_)));
+}
+
+#[test]
+fn a_program_that_is_replaced_while_the_server_starts_is_noticed() {
+    let place = Place::new();
+    let program = place.put("one", "\u{7f}ELF 1");
+    let found = place.found(r#"{ "command": "BASE/one" }"#);
+    found.still().unwrap();
+    let other = place.put("two", "\u{7f}ELF 1");
+    rename(other, &program).unwrap();
+    assert!(matches!(found.still(), Err(IdentityError::ChangedMeanwhile(path)) if path == program));
+}

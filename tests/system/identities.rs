@@ -1,0 +1,225 @@
+//! Things kept under a server's name belong to the program that had the name: another one gets none of them until the user decides.
+
+use crate::consent::Next;
+use crate::hostile;
+use crate::world::{World, eventually, programs};
+use ironcurtain_daemon::consent::{Lifetime, Reach};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const NOT_THE_SAME: &str = "the server `hostile` is not the program that you allowed before: ";
+
+/// A server whose program the user can replace, with a data folder, annotations and a grant for always.
+struct Scene {
+    world: World,
+    program: PathBuf,
+    granted: PathBuf,
+    memo: PathBuf,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let mut program = PathBuf::new();
+        let world = World::with(|prepared| {
+            hostile::install(prepared);
+            let bin = prepared.home.person.join("bin");
+            fs::create_dir_all(&bin).unwrap();
+            program = bin.join("notes");
+            fs::copy(hostile::program(), &program).unwrap();
+            let data = prepared.home.server_data("hostile");
+            ironcurtain_daemon::home::private_dir(&data).unwrap();
+            fs::write(data.join("memo"), "kept").unwrap();
+            let sandbox = json!({ "view": "roots", "filesystem": { "allowWrite": [data] } });
+            let servers = json!({ "hostile": { "command": program, "sandbox": sandbox } });
+            fs::write(prepared.home.config.join("mcp-servers.json"), servers.to_string()).unwrap();
+        });
+        let memo = world.home.server_data("hostile").join("memo");
+        let granted = world.file("plans/next", "content");
+        hostile::answers_before(&world);
+        let mut client = world.connect("hostile");
+        world.person.will(Next::Allow(Reach::Folders, Lifetime::Always));
+        client.open(&granted).ok();
+        assert_eq!(client.sneak(&memo).ok(), "kept");
+        client.hang_up();
+        Self { world, program, granted, memo }
+    }
+
+    /// Puts a program of other content, which does the same, under the name.
+    fn replace(&self) {
+        let new = self.program.with_extension("new");
+        fs::copy(&self.program, &new).unwrap();
+        fs::OpenOptions::new().append(true).open(&new).unwrap().write_all(b"another").unwrap();
+        fs::rename(new, &self.program).unwrap();
+    }
+
+    /// Begins a session; the reason, where the server is not started.
+    fn greeted(&self) -> Result<(), String> {
+        let mut client = self.world.start("hostile");
+        let about = json!({ "name": "t", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about });
+        let answer = client.request("initialize", params);
+        client.hang_up();
+        answer["error"]["message"].as_str().map_or(Ok(()), |why| Err(why.to_owned()))
+    }
+
+    /// The reason for which the server is not started.
+    #[track_caller]
+    fn refused(&self) -> String {
+        self.greeted().unwrap_err()
+    }
+
+    /// A client of the server, which reads what was granted and what was kept, and asks nobody.
+    #[track_caller]
+    fn has_all(&self) {
+        let asked = self.world.person.count();
+        let mut client = self.world.connect("hostile");
+        assert_eq!(client.open(&self.granted).ok(), "content");
+        assert_eq!(client.sneak(&self.memo).ok(), "kept");
+        client.hang_up();
+        assert_eq!(self.world.person.count(), asked);
+    }
+
+    /// The user's own command.
+    fn decide(&self, arguments: &[&str]) -> Result<String, String> {
+        let mut command = Command::new(programs().join("ironcurtain"));
+        command.args(["servers", "identity"]).args(arguments).stdin(Stdio::null());
+        command.env("IRONCURTAIN_HOME", self.world.ours()).env("HOME", &self.world.home.person);
+        let output = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.world
+            .status()
+            .troubles
+            .iter()
+            .any(|trouble| trouble.contains("not the program that you allowed"))
+    }
+}
+
+#[test]
+fn another_program_under_the_name_has_nothing_of_it_and_the_same_one_has_all() {
+    let mut scene = Scene::new();
+    scene.world.restart();
+    scene.has_all();
+    let asked = scene.world.person.count();
+    scene.replace();
+    let told = scene.refused();
+    let suspended = "Suspended: 1 grant, its data folder, ";
+    for words in [
+        NOT_THE_SAME,
+        "notes` was changed",
+        suspended,
+        "annotated tools.",
+        "`ironcurtain servers identity hostile`",
+    ] {
+        assert!(told.contains(words), "{words} in {told}");
+    }
+    assert!(scene.is_suspended());
+    assert_eq!(scene.world.person.count(), asked, "an agent cannot have the user asked about it");
+    // A restart decides nothing, and neither does asking again.
+    scene.world.restart();
+    assert!(scene.is_suspended(), "it is told from the start");
+    assert!(scene.refused().contains(NOT_THE_SAME));
+    // Nor does the command without a terminal, or without a yes.
+    assert!(scene.decide(&["hostile", "--keep"]).unwrap_err().contains("there is no terminal to confirm at"));
+    assert!(scene.refused().contains(NOT_THE_SAME));
+    scene.decide(&["hostile", "--keep", "--yes"]).unwrap();
+    scene.has_all();
+    eventually("nothing is suspended", Duration::from_secs(10), || !scene.is_suspended());
+    let log = scene.world.log();
+    assert!(log.contains(
+        "the server hostile is another program: you kept what was under its name for the new program"
+    ));
+    let again = scene.decide(&["hostile", "--start-afresh", "--yes"]).unwrap_err();
+    assert!(again.contains("nothing is suspended under the name `hostile`"), "{again}");
+    scene.replace();
+    assert!(scene.refused().contains(NOT_THE_SAME), "a later change is another question");
+}
+
+#[test]
+fn whoever_starts_afresh_has_an_empty_name_and_everything_put_aside() {
+    let scene = Scene::new();
+    scene.replace();
+    assert!(scene.refused().contains(NOT_THE_SAME));
+    let file = scene.world.home.policy().join("tool-annotations.json");
+    let annotations: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let shown = scene.decide(&["hostile"]).unwrap();
+    assert!(shown.contains("plans") && shown.contains("data/servers/hostile"), "{shown}");
+    scene.decide(&["hostile", "--start-afresh", "--yes"]).unwrap();
+    assert_eq!(scene.world.grants(), []);
+    let mut client = scene.world.connect("hostile");
+    eventually("the annotations are out of force", Duration::from_secs(10), || {
+        client.open(&scene.granted).text.contains("structural-unknown-tool")
+    });
+    client.hang_up();
+    assert!(!scene.memo.exists());
+    let notes: Value =
+        serde_json::from_str(&fs::read_to_string(scene.world.home.config.join("put-aside.json")).unwrap())
+            .unwrap();
+    let note = &notes[0];
+    assert_eq!((&note["server"], note["grants"].as_array().unwrap().len()), (&json!("hostile"), 1));
+    assert_eq!(note["annotations"], annotations["servers"]["hostile"]);
+    let aside = fs::read_dir(Path::new(note["data"].as_str().unwrap())).unwrap().next().unwrap().unwrap();
+    assert_eq!(fs::read_to_string(aside.path().join("memo")).unwrap(), "kept");
+}
+
+#[test]
+fn other_arguments_are_another_server_and_a_secret_is_not_even_looked_for() {
+    let scene = Scene::new();
+    let file = scene.world.home.config.join("mcp-servers.json");
+    let before = fs::read_to_string(&file).unwrap();
+    let mut servers: Value = serde_json::from_str(&before).unwrap();
+    servers["hostile"]["args"] = json!(["--other"]);
+    servers["hostile"]["env"] = json!({ "API_KEY": "keyring:notes-key" });
+    fs::write(&file, servers.to_string()).unwrap();
+    eventually("the new entry is in force", Duration::from_secs(10), || scene.greeted().is_err());
+    let told = scene.refused();
+    assert!(told.contains("its arguments changed") && told.contains("its secrets `notes-key`"), "{told}");
+    assert!(!told.contains("keyring"), "{told}");
+    fs::write(&file, before).unwrap();
+    eventually("the old entry is in force", Duration::from_secs(10), || scene.greeted().is_ok());
+    scene.has_all();
+}
+
+#[test]
+fn a_server_of_another_name_that_reads_the_host_does_not_see_the_data_folder() {
+    let world = World::with(|prepared| {
+        hostile::install(prepared);
+        let file = prepared.home.policy().join("tool-annotations.json");
+        let mut tools: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        tools["servers"]["owner"] = tools["servers"]["hostile"].clone();
+        fs::write(file, tools.to_string()).unwrap();
+        let data = prepared.home.server_data("owner");
+        ironcurtain_daemon::home::private_dir(&data).unwrap();
+        fs::write(data.join("memo"), "kept").unwrap();
+        let entry = |sandbox: Value| json!({ "command": hostile::program(), "sandbox": sandbox });
+        let servers = json!({
+            "hostile": entry(json!({ "view": "host-read" })),
+            "owner": entry(json!({ "view": "host-read", "filesystem": { "allowWrite": [data] } })),
+        });
+        fs::write(prepared.home.config.join("mcp-servers.json"), servers.to_string()).unwrap();
+    });
+    let (memo, shown) = (world.home.server_data("owner").join("memo"), world.file("shown", "content"));
+    let mut other = world.connect("hostile");
+    assert_eq!(other.sneak(&shown).ok(), "content");
+    other.sneak(&memo).refused("os error");
+    assert_eq!(world.connect("owner").sneak(&memo).ok(), "kept");
+}
+
+#[test]
+fn a_program_that_changes_while_its_session_runs_is_not_restarted_in_it() {
+    let scene = Scene::new();
+    let mut client = scene.world.connect("hostile");
+    assert_eq!(client.open(&scene.granted).ok(), "content");
+    scene.replace();
+    assert_eq!(client.open(&scene.granted).ok(), "content", "what runs is the program that was allowed");
+    let died = client.begin_call("die", json!({}));
+    client.outcome(died);
+    client.open(&scene.granted).refused(NOT_THE_SAME);
+}
