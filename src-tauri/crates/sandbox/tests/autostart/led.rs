@@ -71,7 +71,7 @@ impl Attack {
     }
 
     /// The user works, while the server's sandbox runs and afterwards: nothing of the server's runs.
-    fn is_withstood(mut self) -> Vec<String> {
+    fn withstood(mut self) -> Vec<String> {
         let mut found: Vec<Finding> = self.scene.watcher.read().into_iter().map(|(_, one)| one).collect();
         self.works();
         let (last, journal) = self.scene.watcher.finish("home");
@@ -95,11 +95,11 @@ fn a_relative_hooks_path_of_the_users_own_is_closed_in_every_repository() {
     let attack = Attack::new(hooks, |scene| scene.write("root/repo/.githooks/README", "mine"));
     assert!(attack.closed.contains(&"repo/.githooks".to_owned()), "{:?}", attack.closed);
     assert!(!attack.plants("repo/.githooks/pre-commit", &attack.evil()));
-    assert_eq!(attack.is_withstood(), [""; 0]);
+    assert_eq!(attack.withstood(), [""; 0]);
     // Where there was none.
     let attack = Attack::new(hooks, |_| ());
     assert!(attack.plants("repo/.githooks/pre-commit", &attack.evil()));
-    assert_eq!(attack.is_withstood(), ["quarantined repo/.githooks/pre-commit"]);
+    assert_eq!(attack.withstood(), ["quarantined repo/.githooks/pre-commit"]);
 }
 
 #[test]
@@ -119,10 +119,10 @@ fn what_a_hook_links_to_is_closed_whether_it_exists_or_not() {
     }
     // A file beside it is the server's to write.
     assert!(attack.plants("repo/scripts/other", &attack.evil()));
-    assert_eq!(attack.is_withstood(), [""; 0]);
+    assert_eq!(attack.withstood(), [""; 0]);
     let attack = Attack::new("", |scene| link(scene, "../../scripts/check"));
     assert!(attack.plants("repo/scripts/check", &attack.evil()));
-    assert_eq!(attack.is_withstood(), ["quarantined repo/scripts/check"]);
+    assert_eq!(attack.withstood(), ["quarantined repo/scripts/check"]);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn what_the_users_configuration_includes_is_closed_whatever_the_condition() {
             });
             let text = evil(&attack);
             assert_eq!(attack.plants("repo/shared.gitconfig", &text), !is_there, "{condition}");
-            attack.is_withstood();
+            attack.withstood();
         }
     }
 }
@@ -167,7 +167,7 @@ fn what_a_configuration_runs_or_copies_from_the_tree_is_closed() {
             setting.replace("ROOT", &scene.root())
         });
         assert!(!attack.plants(path, &attack.evil()), "{setting}: {:?}", attack.closed);
-        assert_eq!(attack.is_withstood(), [""; 0], "{setting}");
+        assert_eq!(attack.withstood(), [""; 0], "{setting}");
     }
 }
 
@@ -191,7 +191,7 @@ fn start_up_files_of_the_home_that_are_links_into_a_root_are_closed() {
         assert!(!attack.plants(&format!("dotfiles/{path}"), "evil"), "{path}: {:?}", attack.closed);
     }
     assert!(attack.plants("dotfiles/README", "mine"));
-    assert_eq!(attack.is_withstood(), [""; 0]);
+    assert_eq!(attack.withstood(), [""; 0]);
 }
 
 #[test]
