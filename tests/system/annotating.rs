@@ -25,7 +25,7 @@ fn a_server_is_annotated_after_a_yes_and_calls_are_judged_by_it() {
     let file = annotations(&world.home.config);
     let docs = world.file("docs/a.txt", "hello");
     let mut client = world.connect("files");
-    client.read(&docs).refused("is not known");
+    client.read(&docs).refused("nobody has said yet what the tool");
     client.hang_up();
     let annotate = |more: &[&str]| run(&world.ours(), &world.home.person, "files", more);
     let refused = annotate(&[]);
@@ -254,7 +254,7 @@ fn tools_that_need_a_capability_of_the_client_are_seen() {
 fn the_tools_of_a_server_without_paths_name_nothing() {
     let mut world = World::with(|w| configure(w, &json!({ "everything": entry("server-everything") })));
     let mut client = world.connect("everything");
-    client.call("echo", json!({ "message": "hi" })).refused("is not known");
+    client.call("echo", json!({ "message": "hi" })).refused("nobody has said yet what the tool");
     client.hang_up();
     assert!(run(&world.ours(), &world.home.person, "everything", &["--yes"]).status.success());
     world.restart();

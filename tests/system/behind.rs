@@ -177,7 +177,7 @@ fn entries_come_and_go_at_once_and_a_server_that_comes_late_appears() {
 
     edit(&entries, |servers| servers["more"] = entry(OURS));
     eventually("the new one is there", BOUND, || lists(&mut client, "more__echo"));
-    client.call("more__echo", json!({})).refused("the tool `more/echo` is not known");
+    client.call("more__echo", json!({})).refused("nobody has said yet what the tool `more/echo` does");
 
     // What was broken comes, by its entry or by itself.
     let flag = world.file("flag/none", "");

@@ -28,6 +28,7 @@ mod hostile;
 mod identities;
 mod inspector;
 mod installs;
+mod introductions;
 mod killing;
 mod late;
 mod later;

@@ -113,5 +113,5 @@ fn every_answer_is_the_servers_own() {
     // They reach nothing.
     assert_eq!(world.person.asked().len(), 0);
     let refused = through.answer(99, "tools/call", &json!({ "name": "get-env", "arguments": {} }));
-    assert!(refused.contains("is not known"), "{refused}");
+    assert!(refused.contains("nobody has said yet what the tool"), "{refused}");
 }

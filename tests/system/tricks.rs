@@ -184,7 +184,7 @@ fn what_is_no_path_is_never_skipped() {
     client
         .call("read_text_file", json!({ "path": secret, "Path": "x" }))
         .refused("the tool has no argument `Path`");
-    client.call("read_secret_file", json!({ "path": secret })).refused("is not known");
+    client.call("read_secret_file", json!({ "path": secret })).refused("nobody has said yet what the tool");
     assert_eq!(world.person.asked(), []);
     let mine = world.sandbox().join("mine.txt");
     client.write(&mine, "mine").ok();

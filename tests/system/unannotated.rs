@@ -34,7 +34,7 @@ fn asking() -> World {
 fn a_tool_that_nobody_annotated_is_refused_unless_the_entry_says_to_ask() {
     let world = world(json!({}));
     let mut client = world.connect("hostile");
-    client.call("zap", json!({})).refused("the tool `hostile/zap` is not known");
+    client.call("zap", json!({})).refused("nobody has said yet what the tool `hostile/zap` does; the user can run: ironcurtain servers annotate hostile");
     assert_eq!(world.person.count(), 0);
     let world = asking();
     let mut client = world.connect("hostile");

@@ -255,7 +255,7 @@ fn a_giant_answer_arrives_and_one_that_is_too_long_is_an_error() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     assert_eq!(client.call("big", json!({ "bytes": 60_000_000 })).ok().len(), 60_000_000);
-    client.call("big", json!({ "bytes": MAX })).refused("at most 67108864 are taken");
+    client.call("big", json!({ "bytes": MAX })).refused("IronCurtain takes at most 64 MB");
     lives(&mut client);
 }
 

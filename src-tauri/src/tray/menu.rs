@@ -196,7 +196,7 @@ fn mnemonics_off(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_protocol::ClientView;
+    use ironcurtain_protocol::{AskedOn, ClientView};
 
     #[test]
     fn at_rest() {
@@ -334,6 +334,7 @@ mod tests {
             started_ms: 0,
             sessions: 0,
             questions: 0,
+            asked_on: AskedOn::App,
             lockdown: false,
             troubles: troubles.iter().map(ToString::to_string).collect(),
             servers: vec![],

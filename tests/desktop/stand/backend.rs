@@ -5,8 +5,8 @@ mod made_up;
 use ironcurtain_daemon::consent::LateError;
 use ironcurtain_desktop::{Backend, BoxFuture};
 use ironcurtain_protocol::{
-    AuditCheckView, ErrorCode, GrantView, LeftChoice, LeftState, Protection, QuestionsView, Reply, Request,
-    SessionRecordView, SessionView, StatusView,
+    AskedOn, AuditCheckView, ErrorCode, GrantView, LeftChoice, LeftState, Protection, QuestionsView, Reply,
+    Request, SessionRecordView, SessionView, StatusView,
 };
 use made_up::{activity, grants, questions, records, sessions};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -75,6 +75,7 @@ impl Made {
             started_ms: now() - 3_600_000,
             sessions,
             questions: 0,
+            asked_on: AskedOn::App,
             lockdown,
             troubles: vec![],
             servers: vec!["filesystem".into(), "git".into()],

@@ -6,6 +6,8 @@ use crate::client::BOUND;
 use crate::machine::descendants;
 use crate::place::{Place, Prepared};
 use crate::world::eventually;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 #[test]
 fn killed_it_leaves_no_process_and_nothing_to_start_and_the_next_one_sweeps_up() {
@@ -18,8 +20,12 @@ fn killed_it_leaves_no_process_and_nothing_to_start_and_the_next_one_sweeps_up()
     eventually("the archive is asked for", BOUND, || {
         registry.asked().iter().any(|path| path.contains(".tgz"))
     });
-    let busy = run(&place.home, &["install", "tiny"]).unwrap_err();
-    assert!(busy.contains("another package is being installed right now"), "{busy}");
+    let mut waiting = command(&place.home, &["install", "tiny"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = String::new();
+    BufReader::new(waiting.stderr.take().unwrap()).read_line(&mut told).unwrap();
+    assert_eq!(told, "Waiting for another installation (tiny) to finish ...\n");
+    waiting.kill().unwrap();
+    waiting.wait().unwrap();
     let below = descendants(installing.id());
     assert!(below.len() > 2, "{below:?}");
     installing.kill().unwrap();

@@ -33,8 +33,13 @@ fn each_refusal_of_a_server_is_told_with_what_to_do() {
     let world = world(&json!({ "url": far.url(), "headers": { "Authorization": "Bearer abc123def" } }));
     let mut client = world.connect("far");
     for (status, headers, body, told) in [
-        ("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", "", "ironcurtain secrets set NAME"),
-        ("403 Forbidden", "", "", "does not let us in (403)"),
+        (
+            "401 Unauthorized",
+            "WWW-Authenticate: Bearer\r\n",
+            "",
+            "did not accept the token in its entry (401); to give it another one, run: ironcurtain servers add http://",
+        ),
+        ("403 Forbidden", "", "", "refused access to the token in its entry (403)"),
         ("503 Service Unavailable", "Retry-After: 30\r\n", "", "(503); try again in 30 s"),
         ("429 Too Many Requests", "", "", "(429); try again later"),
         (
@@ -103,7 +108,10 @@ fn a_server_that_is_not_there_is_told_to_the_clients_greeting() {
     eventually("its new entry is in force", BOUND, || {
         let mut client = world.start("far");
         let answer = client.request("initialize", greeting.clone());
-        answer["error"]["message"].as_str().unwrap_or_default().contains("does not let us in (401)")
+        answer["error"]["message"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("wants you to sign in (401); IronCurtain cannot sign in through a browser yet")
     });
     far.is_good();
     world.connect("far").say("hello").ok();
@@ -199,7 +207,7 @@ fn a_giant_message_fails_its_call_and_the_session_lives() {
             }
             true
         });
-        client.say("x").refused("sent a message of");
+        client.say("x").refused("the server's answer is larger than");
         far.is_good();
         client.say("y").ok();
     }

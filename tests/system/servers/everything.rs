@@ -14,7 +14,7 @@ fn it_adds_tells_its_roots_and_keeps_its_environment_to_itself() {
     assert_eq!(sum.ok(), "The sum of 1.5 and 2 is 3.5.");
     let roots = free(&world, &mut client, "get-roots-list", json!({}));
     assert!(roots.ok().contains(world.sandbox().to_str().unwrap()), "{}", roots.text);
-    client.call("get-env", json!({})).refused("the tool `everything/get-env` is not known");
+    client.call("get-env", json!({})).refused("nobody has said yet what the tool `everything/get-env` does");
     assert_eq!(world.person.asked().len(), 0);
 }
 

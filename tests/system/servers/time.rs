@@ -12,6 +12,8 @@ fn it_tells_and_converts_the_time_and_an_argument_that_is_no_text_is_refused() {
     let noon = json!({ "source_timezone": "Asia/Tokyo", "time": "12:00", "target_timezone": "Asia/Kolkata" });
     let converted = free(&world, &mut client, "convert_time", noon);
     assert!(converted.ok().contains("T08:30:00+05:30"), "{}", converted.text);
-    client.call("set_time", json!({ "time": "12:00" })).refused("the tool `time/set_time` is not known");
+    client
+        .call("set_time", json!({ "time": "12:00" }))
+        .refused("nobody has said yet what the tool `time/set_time` does");
     assert_eq!(world.person.asked().len(), 0);
 }

@@ -12,6 +12,7 @@ use ironcurtain_daemon::config::{Config, Server, Servers};
 use ironcurtain_daemon::home::Home;
 use ironcurtain_daemon::policy_snapshot::PolicySnapshot;
 use ironcurtain_daemon::secrets::SecretStore;
+use ironcurtain_protocol::AskedOn;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -57,6 +58,8 @@ pub enum Running {
         pid: u32,
         /// In sentences.
         troubles: Vec<String>,
+        /// Where it asks the user.
+        asked_on: AskedOn,
         /// Somebody has typed the passphrase of the encrypted file of secrets.
         has_secrets: bool,
     },
@@ -106,7 +109,7 @@ impl Doctor {
         progress("the sandbox");
         found.push(checks::sandbox(self));
         found.push(checks::running(running));
-        found.extend(checks::desktop(self));
+        found.push(checks::questions(self, running));
         found.push(match Config::load(&self.home) {
             Ok(_) => Diagnosis::ok("settings", "`config.json` is understood"),
             Err(problem) => Diagnosis::problem("settings", problem.to_string()),

@@ -99,6 +99,9 @@ pub enum InspectError {
         /// The last of its standard error.
         said: String,
     },
+    /// A remote server did not answer.
+    #[error("{0}")]
+    Unanswered(String),
     /// It did something that a server does not do.
     #[error("the server `{server}` {fault}{said}")]
     Misbehaved {
@@ -222,6 +225,7 @@ pub(crate) async fn inspect_server(
     let said = hidden(server, &inspection.home.person, &said).unwrap_or_default() + &said;
     let listed = match listed {
         Ok(Ok(tools)) => Ok(tools),
+        Ok(Err(ServerFault::Unanswered(why))) => Err(InspectError::Unanswered(why)),
         Ok(Err(fault)) => Err(InspectError::Misbehaved { server: server.name.clone(), fault, said }),
         Err(_) => Err(slow(inspection, &server.name, said)),
     };

@@ -28,9 +28,9 @@ pub enum Command {
     Daemon(DaemonArguments),
     /// Show whether you are protected, and by whom.
     Status,
-    /// Show live sessions, and how many files they left that run later.
+    /// List active sessions and the files they left behind that other programs may run.
     Sessions,
-    /// Show one session, live or ended, and the files it left that run later; keep them, or move them to quarantine.
+    /// Show one session, active or ended, and the files it left behind that other programs may run; keep them, or move them to quarantine.
     Session(SessionOptions),
     /// Show the files that were moved to quarantine; put one back, or delete it.
     Quarantine {
@@ -54,12 +54,12 @@ pub enum Command {
         /// Id of the session, as listed.
         session: String,
     },
-    /// Deny at once, and until it is ended, whatever needs your word.
+    /// Deny everything that would need your approval, until you turn it off.
     Lockdown {
-        /// Begin it, or end it.
+        /// Turn it on or off.
         #[arg(value_enum, default_value_t = Switch::On)]
         switch: Switch,
-        /// End every session and its server as well.
+        /// Close every session and its server as well.
         #[arg(long)]
         end_servers: bool,
     },
@@ -77,31 +77,31 @@ pub enum Command {
     },
     /// Print figures of what happens, as Prometheus reads them.
     Metrics,
-    /// Check, explain, simulate or compare policies. Needs no trusted process.
+    /// Check, explain, simulate or compare policies.
     Policy {
         /// The action.
         #[command(subcommand)]
         action: crate::policy::PolicyAction,
     },
-    /// List servers, or annotate the tools of one. Needs no trusted process.
+    /// List, add, change and remove servers, and say what their tools do.
     Servers {
         /// The action.
         #[command(subcommand)]
         action: crate::servers::ServersAction,
     },
-    /// Look at everything that IronCurtain needs, and say what mends it. Needs no trusted process.
+    /// Check everything that IronCurtain needs, and say what fixes it.
     Doctor {
         /// Make sandboxes although this is root. For containers.
         #[arg(long)]
         allow_root: bool,
     },
-    /// Connect agent clients on this machine, or give them back what they had. Needs no trusted process.
+    /// Connect agent clients on this machine, or restore their settings.
     Clients {
         /// The action.
         #[command(subcommand)]
         action: crate::clients::ClientsAction,
     },
-    /// Show sets of servers behind one entry of a client, make them, change them. Needs no trusted process.
+    /// List, make and change profiles: sets of servers behind one entry of a client.
     Profiles {
         /// The action.
         #[command(subcommand)]
@@ -115,7 +115,7 @@ pub enum Command {
     },
     /// End the trusted process and every session, and wait until they have ended.
     Stop,
-    /// Print what makes a shell complete these commands.
+    /// Print a completion script for your shell.
     Completions {
         /// The shell.
         #[arg(value_enum)]
@@ -221,9 +221,9 @@ pub enum AuditAction {
         #[arg(short = 'n', long, default_value_t = DEFAULT_TAIL)]
         lines: usize,
     },
-    /// Check every link of the chain, in all files, up to the newest entry that is known. Needs no trusted process.
+    /// Check every link of the chain, in all files, up to the newest entry that is known.
     Verify,
-    /// Find entries by their words, server, tool, session, path, decision or time. Needs no trusted process.
+    /// Find entries by their words, server, tool, session, path, decision or time.
     Search {
         /// The conditions.
         #[command(flatten)]
@@ -232,7 +232,7 @@ pub enum AuditAction {
         #[arg(long, default_value_t = DEFAULT_FOUND)]
         limit: usize,
     },
-    /// Write entries out, oldest first, as they are on record. Needs no trusted process.
+    /// Export entries, oldest first, as they are on record.
     Export {
         /// The conditions.
         #[command(flatten)]
@@ -298,6 +298,7 @@ pub enum ExportFormat {
 mod tests {
     use super::*;
     use clap::error::ErrorKind;
+    use std::ffi::OsString;
     use std::path::Path;
 
     /// The words of a command line, as a shell would split them.
@@ -326,7 +327,8 @@ mod tests {
             let quoted = text.split('`').skip(1).step_by(2);
             for line in typed.chain(quoted).filter(|line| line.starts_with("ironcurtain ")) {
                 seen += 1;
-                let problem = Arguments::try_parse_from(words(line)).err().map(|problem| problem.kind());
+                let words = crate::servers::command_words(words(line).into_iter().map(OsString::from));
+                let problem = Arguments::try_parse_from(words).err().map(|problem| problem.kind());
                 // What is only named stands without its arguments, or with a word in place of a value.
                 if !matches!(
                     problem,

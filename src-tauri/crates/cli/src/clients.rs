@@ -1,4 +1,4 @@
-//! Agent clients: which are there, connecting them and giving them back. Needs no trusted process.
+//! Agent clients: which are there, connecting them and restoring their settings.
 //!
 //! - Nothing is written before the whole difference was shown and a person said yes, or `--yes` said it for them.
 

@@ -1,4 +1,4 @@
-//! `ironcurtain doctor`: everything that IronCurtain needs, looked at. Needs no trusted process.
+//! `ironcurtain doctor`: checks everything that IronCurtain needs.
 
 use crate::connection::Connection;
 use crate::screen::Screen;
@@ -37,6 +37,7 @@ fn running() -> Running {
         Ok(Some(Reply::Status(status))) => Running::Yes {
             pid: status.pid,
             troubles: status.troubles,
+            asked_on: status.asked_on,
             has_secrets: status.secrets_file.is_some_and(|file| !file.locked),
         },
         Ok(Some(_)) => Running::Silent("it answered something else".to_owned()),

@@ -87,7 +87,13 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Completions { shell } => return manual::completions(shell),
         Command::Manual { folder } => return manual::pages(&folder),
     };
-    show(&Connection::open()?.ask(request)?, screen)
+    let done = print::done(&request);
+    let reply = Connection::open()?.ask(request)?;
+    match done.filter(|_| reply == Reply::Done) {
+        Some(text) => screen.show(&[text].into_iter().collect(), &serde_json::to_value(&reply)?)?,
+        None => return show(&reply, screen),
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn show(reply: &Reply, screen: Screen) -> anyhow::Result<ExitCode> {

@@ -15,6 +15,7 @@ pub mod since;
 use crate::screen::Screen;
 use crate::sheet::Sheet;
 use clap::{Args, Subcommand};
+use ironcurtain_admin::UnknownServer;
 use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_daemon::{Home, PolicyFiles};
 use serde_json::Value;
@@ -115,6 +116,10 @@ pub fn perform(action: &PolicyAction, screen: Screen) -> anyhow::Result<ExitCode
         PolicyAction::Check { file, inputs } => check::report(file, inputs)?,
         PolicyAction::Explain { server, tool, args, sandbox, client, policy, inputs } => {
             let world = open(policy.as_deref(), inputs)?.with_sandbox(sandbox.as_deref())?;
+            let has_tools = world.snapshot.annotations.tools(server).next().is_some();
+            if !has_tools && world.servers().find(Some(server)).is_none() {
+                return Err(UnknownServer::among(world.servers(), server).into());
+            }
             let held = client.as_ref().map(|client| world.grants_of(client, server)).transpose()?;
             explain::report(&world, server, tool, args, held.as_ref())?
         }

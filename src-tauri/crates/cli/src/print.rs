@@ -2,8 +2,8 @@
 
 use crate::sheet::{Sheet, counted};
 use ironcurtain_protocol::{
-    ActivityView, DenialView, GrantView, Protection, QuestionState, QuestionsView, Reply, SessionView,
-    StatusView,
+    ActivityView, DenialView, GrantView, Protection, QuestionState, QuestionsView, Reply, Request,
+    SessionView, StatusView,
 };
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -58,6 +58,21 @@ pub fn text(reply: &Reply) -> Sheet {
     sheet
 }
 
+/// What a request did that is answered with [`Reply::Done`].
+pub fn done(request: &Request) -> Option<String> {
+    if let Request::Lockdown { on, .. } = request {
+        let begun =
+            "Locked down: everything that needs your approval is denied. End it: ironcurtain lockdown off";
+        return Some(if *on { begun } else { "Lockdown ended." }.to_owned());
+    }
+    if let Request::Pause { session } = request {
+        return Some(format!(
+            "Paused: every call of this session is denied. Resume it: ironcurtain resume {session}"
+        ));
+    }
+    None
+}
+
 /// "left 3 files that can run code later".
 pub fn left(count: usize) -> String {
     format!("left {} that can run code later", counted(count, "file"))
@@ -67,13 +82,15 @@ fn status(sheet: &mut Sheet, status: &StatusView) {
     let state = match status.protection {
         Protection::Protecting => "protecting",
         Protection::Asking => "asking",
-        Protection::Lockdown => "locked down: what needs your word is denied",
+        Protection::Lockdown => "locked down: everything that needs your approval is denied",
         Protection::Degraded => "in trouble",
     };
     sheet.line(format_args!("IronCurtain {} is {state} (process {}).", status.version, status.pid));
     status.troubles.iter().chain(&status.other_home).for_each(|one| sheet.line(format_args!("  ! {one}")));
     if status.lockdown {
-        sheet.line("  LOCKDOWN   whatever needs your word is denied; `ironcurtain lockdown off` ends it");
+        sheet.line(
+            "  LOCKDOWN   everything that needs your approval is denied; `ironcurtain lockdown off` ends it",
+        );
     }
     sheet.line(format_args!("  sessions   {}", status.sessions));
     sheet.line(format_args!("  questions  {}", status.questions));

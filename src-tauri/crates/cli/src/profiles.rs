@@ -1,4 +1,4 @@
-//! Profiles: sets of servers behind one entry of a client. Needs no trusted process.
+//! Profiles: sets of servers behind one entry of a client.
 
 use crate::screen::Screen;
 use crate::sheet::Sheet;

@@ -1,4 +1,4 @@
-//! Servers: which there are, and what their tools' arguments mean. Needs no trusted process.
+//! Servers: which there are, and what their tools' arguments mean.
 //!
 //! - Nothing is written before the whole proposal was shown and a person said yes, or `--yes` said it for them.
 

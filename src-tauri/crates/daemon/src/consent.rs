@@ -50,7 +50,7 @@ pub use terminal::{NobodyToAsk, Terminal};
 pub use words::size;
 
 pub use ironcurtain_policy::Verb;
-use ironcurtain_protocol::ClientView;
+use ironcurtain_protocol::{AskedOn, ClientView};
 use serde::Serialize;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -66,9 +66,9 @@ pub trait Consent: Send + Sync + 'static {
     /// Tells the person something that needs no answer, where that is possible.
     fn tell(&self, _notice: &str) {}
 
-    /// Returns `false` if no question can ever be answered: then the app may take the place of this process.
-    fn reaches_person(&self) -> bool {
-        true
+    /// Where the user is asked. Where that is nowhere, the app may take the place of this process.
+    fn asked_on(&self) -> AskedOn {
+        AskedOn::App
     }
 }
 

@@ -139,6 +139,7 @@ fn status(state: &DaemonState) -> StatusView {
         started_ms: state.started_ms,
         sessions: state.live().len(),
         questions,
+        asked_on: state.services.broker.asked_on(),
         lockdown,
         troubles: health,
         servers: state.reloader.settings().servers.names().map(str::to_owned).collect(),

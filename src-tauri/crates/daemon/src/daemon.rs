@@ -34,7 +34,7 @@ use crate::shutdown::Shutdown;
 use crate::wire::{KnownEras, KnownInstructions, Memory};
 use crate::workspaces::Workspaces;
 use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, Keeping, Unfinished};
-use ironcurtain_protocol::{Reply, Request};
+use ironcurtain_protocol::{AskedOn, Reply, Request};
 use ironcurtain_sandbox::SandboxLaunchError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -128,7 +128,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     ironcurtain_sandbox::give_large_blocks_back();
     options.home.prepare()?;
     // The lock first: what follows must not be done by two.
-    let listener = if consent.reaches_person() {
+    let listener = if consent.asked_on() != AskedOn::Nobody {
         take_over::listen(&options.home).await?
     } else {
         take_over::bind(&options.home).await?

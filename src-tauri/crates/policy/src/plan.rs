@@ -73,8 +73,7 @@ impl Annotations {
     }
 
     fn known_or_denied(&self, server: &str, tool: &str) -> Result<&Arc<AnnotatedTool>, Denial> {
-        self.known(server, tool)
-            .ok_or_else(|| Denial::unknown_tool(format!("the tool `{server}/{tool}` is not known")))
+        self.known(server, tool).ok_or_else(|| Denial::unknown_tool(unannotated(server, tool)))
     }
 }
 
@@ -130,6 +129,12 @@ impl PlannedValue<'_> {
     pub fn is_remote(&self) -> bool {
         self.roles.contains(Role::GitRemoteUrl)
     }
+}
+
+fn unannotated(server: &str, tool: &str) -> String {
+    format!(
+        "nobody has said yet what the tool `{server}/{tool}` does; the user can run: ironcurtain servers annotate {server}"
+    )
 }
 
 impl<'a> CallPlan<'a> {

@@ -17,8 +17,8 @@ pub use hello::{Hello, HelloRefusal, Purpose, RefusalCode, ShimHello, ShimNote, 
 pub use questions::{DenialView, QuestionState, QuestionView, QuestionsView, WaitingChoice};
 pub use socket::{ConnectError, HOME_VARIABLE, SocketPathError, Sockets, usual_runtime_directory};
 pub use view::{
-    ActivityView, AuditCheckView, ClientView, GrantView, LeftChoice, LeftFileView, LeftState, ProcessView,
-    Protection, RootView, SecretsFileView, SessionRecordView, SessionView, StatusView,
+    ActivityView, AskedOn, AuditCheckView, ClientView, GrantView, LeftChoice, LeftFileView, LeftState,
+    ProcessView, Protection, RootView, SecretsFileView, SessionRecordView, SessionView, StatusView,
 };
 
 /// Version of this protocol. Both sides must be equal: they are installed together.

@@ -18,6 +18,19 @@ pub enum Protection {
     Degraded,
 }
 
+/// Where the user is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AskedOn {
+    /// In a dialog of the app.
+    #[default]
+    App,
+    /// On the terminal that the trusted process was started on.
+    Terminal,
+    /// Nowhere: what needs approval is denied.
+    Nobody,
+}
+
 /// State of the trusted process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusView {
@@ -33,7 +46,9 @@ pub struct StatusView {
     pub sessions: usize,
     /// Questions that wait for the person.
     pub questions: usize,
-    /// Lockdown is on: whatever needs the person's word is denied.
+    /// Where the user is asked.
+    pub asked_on: AskedOn,
+    /// Lockdown is on: everything that needs approval is denied.
     pub lockdown: bool,
     /// Troubles, in sentences for people; empty when there are none.
     pub troubles: Vec<String>,

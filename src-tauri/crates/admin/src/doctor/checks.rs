@@ -7,6 +7,7 @@ use ironcurtain_daemon::StandingGrant;
 use ironcurtain_daemon::config::Servers;
 use ironcurtain_daemon::home::Home;
 use ironcurtain_daemon::secrets::{Keyring, SecretPlace, SecretStore, Shelf, in_time};
+use ironcurtain_protocol::AskedOn;
 use std::fs;
 use std::path::Path;
 
@@ -107,18 +108,33 @@ pub(super) async fn secrets(store: &SecretStore, servers: &Servers, running: &Ru
     }
 }
 
-pub(super) fn desktop(doctor: &Doctor) -> Vec<Diagnosis> {
+/// Where the user is asked: by the trusted process that runs, or by the one that a client would start.
+pub(super) fn questions(doctor: &Doctor, running: &Running) -> Diagnosis {
+    let about = "questions";
+    let terminal = "`ironcurtain daemon --ask terminal` asks on a terminal";
+    if let Running::Yes { pid, asked_on, .. } = running {
+        return match asked_on {
+            AskedOn::Terminal => Diagnosis::ok(about, format!("asked on the terminal of process {pid}")),
+            AskedOn::App => Diagnosis::ok(about, format!("asked in a dialog of the app (process {pid})")),
+            AskedOn::Nobody => {
+                let says = format!("process {pid} can ask nobody, so what needs your approval is denied");
+                Diagnosis::warning(about, says)
+                    .mended_by(format!("start the app; or end that process, then {terminal}"))
+            }
+        };
+    }
     let has_app = doctor.programs.join(APP).is_file();
-    vec![match (has_app, doctor.has_display) {
-        (true, true) => Diagnosis::ok("desktop", "the app can ask you here"),
-        (true, false) => Diagnosis::warning(
-            "desktop",
-            "there is no display here: you are asked in your desktop session, if there is one, and else what needs your word is denied",
-        )
-        .mended_by("`ironcurtain daemon --ask terminal` asks on a terminal"),
-        (false, _) => Diagnosis::warning("desktop", format!("the app `{APP}` is not installed: nobody can be asked"))
-            .mended_by("`ironcurtain daemon --ask terminal` asks on a terminal"),
-    }]
+    match (has_app, doctor.has_display) {
+        (true, true) => Diagnosis::ok(about, "the app can ask you here"),
+        (true, false) => {
+            let says = "there is no display here: you are asked in your desktop session, if there is one; without one, what needs your approval is denied";
+            Diagnosis::warning(about, says).mended_by(terminal)
+        }
+        (false, _) => {
+            let says = format!("the app `{APP}` is not installed, so nobody can be asked");
+            Diagnosis::warning(about, says).mended_by(terminal)
+        }
+    }
 }
 
 pub(super) fn clients(reports: &[ClientReport]) -> Vec<Diagnosis> {
@@ -315,6 +331,23 @@ mod tests {
     }
 
     #[test]
+    fn who_is_asked_is_what_the_trusted_process_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::under(dir.path(), dir.path());
+        let doctor = Doctor { home, programs: dir.path().into(), allow_root: false, has_display: false };
+        let told = |running: Running| {
+            let found = questions(&doctor, &running);
+            (found.condition, found.says)
+        };
+        let asks = |asked_on| Running::Yes { pid: 7, troubles: vec![], asked_on, has_secrets: false };
+        let terminal = "asked on the terminal of process 7".to_owned();
+        assert_eq!(told(asks(AskedOn::Terminal)), (Condition::Ok, terminal));
+        assert_eq!(told(asks(AskedOn::App)).0, Condition::Ok);
+        assert_eq!(told(asks(AskedOn::Nobody)).0, Condition::Warning);
+        assert!(told(Running::No).1.contains("is not installed, so nobody can be asked"));
+    }
+
+    #[test]
     fn what_is_missing_or_silent_is_a_problem() {
         let dir = tempfile::tempdir().unwrap();
         let found = programs(dir.path()).remove(0);
@@ -327,7 +360,7 @@ mod tests {
         assert_eq!(running(&Running::Silent("no answer".into())).condition, Condition::Problem);
         let troubles = vec!["the disk is full".to_owned()];
         assert!(
-            running(&Running::Yes { pid: 7, troubles, has_secrets: false })
+            running(&Running::Yes { pid: 7, troubles, asked_on: AskedOn::App, has_secrets: false })
                 .says
                 .ends_with("in trouble: the disk is full")
         );

@@ -69,15 +69,23 @@ impl Conversation {
                 Some(Incoming::Response { id: answered, response }) if answered == id => {
                     return match response {
                         Response::Result(result) => Ok(result),
-                        Response::Error(error) => Err(ServerFault::Refused {
-                            method: method.to_owned(),
-                            error: visible::head(&visible::line(error.get()), 300),
-                        }),
+                        Response::Error(error) => Err(self.refused(method, &error)),
                     };
                 }
                 other => self.take(other).await?,
             }
         }
+    }
+
+    /// An error in the place of an answer: the server's, or ours about a remote server that gave none.
+    fn refused(&self, method: &str, error: &RawValue) -> ServerFault {
+        let error: serde_json::Value = serde_json::from_str(error.get()).unwrap_or_default();
+        let message = error.get("message").and_then(serde_json::Value::as_str).unwrap_or("(no message)");
+        if self.hold.remote_fault().is_some_and(|fault| fault == message) {
+            return ServerFault::Unanswered(visible::line(message));
+        }
+        let message = visible::head(&visible::line(message), 300);
+        ServerFault::Refused { method: method.to_owned(), message }
     }
 
     /// Hears it out until it says that its tools have changed; `false` if it does not within this time.

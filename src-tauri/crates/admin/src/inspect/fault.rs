@@ -22,15 +22,18 @@ pub enum ServerFault {
     #[error("ended before it answered `{0}`")]
     Ended(String),
     /// It refuses to answer.
-    #[error("answered `{method}` with an error: {error}")]
+    #[error("answered `{method}` with an error: {message}")]
     Refused {
         /// The method.
         method: String,
-        /// Its error, to be shown.
-        error: String,
+        /// Its words, to be shown.
+        message: String,
     },
+    /// A remote server did not answer, in our own words.
+    #[error("did not answer: {0}")]
+    Unanswered(String),
     /// One message is too long.
-    #[error("sent a message of {0} bytes; at most {MESSAGE} are taken")]
+    #[error("sent a message larger than {n} MB; IronCurtain takes at most {most} MB here", n = .0 >> 20, most = MESSAGE >> 20)]
     LongMessage(u64),
     /// All of it is too long.
     #[error("sent more than {MOST_BYTES} bytes")]

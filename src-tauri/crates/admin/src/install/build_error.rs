@@ -40,6 +40,19 @@ pub enum BuildError {
         /// The last of its output.
         said: String,
     },
+    /// Every version of the package needs a newer Python.
+    #[error("it needs Python {needed} or newer; this computer has {here}")]
+    OldPython {
+        /// The version that it needs.
+        needed: String,
+        /// The system's version.
+        here: String,
+    },
+    /// There are no wheels of it.
+    #[error(
+        "pip found no wheels for `{0}`, only source code or nothing; IronCurtain runs nothing while installing, and building source code would"
+    )]
+    NoWheel(String),
     /// The proxy is gone.
     #[error("its proxy ended: {0}")]
     ProxyEnded(io::Error),

@@ -6,6 +6,7 @@
 use super::build_error::{BuildError, text};
 use super::build_sandbox::BuildSandbox;
 use super::registry;
+use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::packages::{EntryPoint, PackageRecord, RequestedPackage, Runtime, system_python};
 use ironcurtain_egress::HostRules;
 use serde::Deserialize;
@@ -49,11 +50,33 @@ pub(super) async fn build(
     let mut env = source.settings;
     // Whatever else is configured stays outside.
     env.insert("PIP_CONFIG_FILE".to_owned(), "/dev/null".to_owned());
-    sandbox.run(&argv, env, &source.rules).await?;
+    let python = std::fs::read_dir(venv.join("lib")).into_iter().flatten().flatten().next();
+    let here =
+        python.and_then(|python| Some(python.file_name().to_str()?.strip_prefix("python")?.to_owned()));
+    let ran = sandbox.run(&argv, env, &source.rules).await;
+    ran.map_err(|problem| plain(problem, here.as_deref().unwrap_or("another version")))?;
     let installed = installed(&report, &requested.package)?;
     let program = program(&sandbox.tree, requested)?;
     let entry_point = EntryPoint { runtime: Runtime::Python(runtime), program };
     Ok(PackageRecord::new(requested.clone(), installed.version, installed.integrity, entry_point))
+}
+
+/// The plain cause in what pip says, where there is one.
+fn plain(problem: BuildError, here: &str) -> BuildError {
+    let BuildError::Ended { said, .. } = &problem else { return problem };
+    let after = |mark: &str| said.split(mark).nth(1).and_then(|rest| rest.split_whitespace().next());
+    let Some(missing) = after("No matching distribution found for ") else { return problem };
+    let versions = said.split("Requires-Python").skip(1).filter_map(|rest| {
+        let needed = rest.trim_start().strip_prefix(">=")?;
+        let end = needed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(needed.len());
+        let version = needed.get(..end)?;
+        let parts = version.split('.').map(str::parse).collect::<Result<Vec<u32>, _>>().ok()?;
+        Some((parts, version.to_owned()))
+    });
+    match versions.min() {
+        Some((_, needed)) => BuildError::OldPython { needed, here: here.to_owned() },
+        None => BuildError::NoWheel(visible::line(missing)),
+    }
 }
 
 struct Installed {
@@ -117,4 +140,24 @@ fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, BuildErr
     Err(BuildError::NoProgram(format!(
         "`{package}` has no program `{name}`; name one with `uvx --from {package} NAME`"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_pip_says_is_told_in_a_sentence() {
+        let told = |said: &str| {
+            let ended = BuildError::Ended { status: 1, refused: String::new(), said: said.to_owned() };
+            plain(ended, "3.11").to_string()
+        };
+        let old = "ERROR: Ignored the following versions that require a different python version: 0.2.0 Requires-Python >=3.13; 0.1.0 \
+            Requires-Python >=3.12\nERROR: No matching distribution found for mcp-server-docker";
+        assert_eq!(told(old), "it needs Python 3.12 or newer; this computer has 3.11");
+        let source = "ERROR: Could not find a version that satisfies the requirement pandoc (from mcp-pandoc) (from versions: none)\n\
+            ERROR: No matching distribution found for pandoc\n";
+        assert!(told(source).starts_with("pip found no wheels for `pandoc`"), "{}", told(source));
+        assert_eq!(told("disk full"), "it ended with status 1; disk full");
+    }
 }

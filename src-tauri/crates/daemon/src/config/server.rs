@@ -1,7 +1,7 @@
 //! One configured server.
 
 use super::remote::RemoteServer;
-use super::sandbox::{PassEnv, Sandbox};
+use super::sandbox::{NetworkSettings, PassEnv, Sandbox};
 use crate::mounts::FileWrites;
 use crate::secrets::{self, SecretName};
 use ironcurtain_policy::Unannotated;
@@ -110,6 +110,13 @@ impl Server {
     pub fn allowed_domains(&self) -> Option<&[String]> {
         let network = self.sandbox.settings()?.network.as_ref();
         Some(network.map_or(&[], |network| &network.allowed_domains))
+    }
+
+    /// Returns `true` if its sandbox has no way to any host.
+    #[must_use]
+    pub fn has_no_network(&self) -> bool {
+        let network = self.sandbox.settings().map(|settings| settings.network.as_ref());
+        network.is_some_and(|network| network.is_none_or(NetworkSettings::is_closed))
     }
 
     /// Its command line, or its address, for people.

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::clock::now_ms;
 use ironcurtain_audit::EscalationResult;
+use ironcurtain_protocol::AskedOn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -119,7 +120,13 @@ impl Broker {
     /// Returns `false` if nobody can be asked here, ever.
     #[must_use]
     pub fn reaches_person(&self) -> bool {
-        self.consent.reaches_person()
+        self.asked_on() != AskedOn::Nobody
+    }
+
+    /// Where the user is asked.
+    #[must_use]
+    pub fn asked_on(&self) -> AskedOn {
+        self.consent.asked_on()
     }
 
     /// The number of questions that wait for the person.

@@ -13,6 +13,7 @@ mod tty;
 use super::{Answer, Consent, DenialReach, Lifetime, Offer, Question, Slot, Withdrawn};
 use batch::Batch;
 use inbox::{Inbox, Next, Outbox};
+use ironcurtain_protocol::AskedOn;
 pub(crate) use quote::pieces;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -50,6 +51,10 @@ impl Terminal {
 }
 
 impl Consent for Terminal {
+    fn asked_on(&self) -> AskedOn {
+        AskedOn::Terminal
+    }
+
     fn ask(&self, question: Question, slot: Slot) {
         self.questions.put(question, slot);
     }
@@ -78,8 +83,8 @@ impl Consent for NobodyToAsk {
 
     fn withdraw(&self, _: &str, _: Withdrawn) {}
 
-    fn reaches_person(&self) -> bool {
-        false
+    fn asked_on(&self) -> AskedOn {
+        AskedOn::Nobody
     }
 }
 

@@ -73,7 +73,7 @@ pub enum NoAnswer {
     #[error("the server ended before it answered{}", how(.0))]
     Ended(Option<Arc<ServerExit>>),
     /// It sent what is not read.
-    #[error("the server sent a message of {0} bytes; at most {MAX_LINE_BYTES} are taken")]
+    #[error("the server's answer is larger than {n} MB; IronCurtain takes at most {most} MB", n = .0 >> 20, most = MAX_LINE_BYTES >> 20)]
     TooLong(u64),
     /// It sent more than there is memory for.
     #[error(

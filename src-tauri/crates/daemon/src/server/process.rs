@@ -225,6 +225,15 @@ impl ProcessHold {
         }
     }
 
+    /// The words with which a remote server's last request was refused by us, who have no answer from it.
+    #[must_use]
+    pub fn remote_fault(&self) -> Option<String> {
+        match self {
+            Self::Remote(hold) => Some(hold.fault()).filter(|fault| !fault.is_empty()),
+            Self::Live { .. } | Self::Fixed { .. } | Self::Plain { .. } => None,
+        }
+    }
+
     /// Keeps the folder it was started from there for as long as it runs.
     fn keep(&mut self, lock: FolderLock) {
         match self {

@@ -1,26 +1,37 @@
-//! Marking an answer that tells of something the sandbox held back. Nothing else of an answer changes, and no other answer
-//! changes at all.
+//! Marking an answer that tells of something the sandbox held back: a file, or a host where there is no network. Nothing else of an
+//! answer changes, and no other answer changes at all.
 
 use crate::containment::annotate;
 use crate::server::ServerAnswer;
 use crate::wire::{Fields, Response};
+use ironcurtain_egress::Host;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The answer with the mark, if it is to have one.
-pub(super) fn marked(answered: &ServerAnswer) -> Option<ServerAnswer> {
+/// Words with which programs say that they cannot find a host.
+const NO_HOST: [&str; 6] = [
+    "getaddrinfo",
+    "EAI_AGAIN",
+    "Temporary failure in name resolution",
+    "Name or service not known",
+    "Could not resolve host",
+    "Network is unreachable",
+];
+
+/// The answer with the mark, if it is to have one. `offline` is the name of a server without a network.
+pub(super) fn marked(answered: &ServerAnswer, offline: Option<&str>) -> Option<ServerAnswer> {
     match answered {
         ServerAnswer::Response(Response::Result(result)) => {
-            marked_result(result).map(|result| ServerAnswer::Response(Response::Result(result)))
+            marked_result(result, offline).map(|result| ServerAnswer::Response(Response::Result(result)))
         }
         ServerAnswer::Response(Response::Error(error)) => {
-            marked_text(error, "message").map(|error| ServerAnswer::Response(Response::Error(error)))
+            marked_text(error, "message", offline).map(|error| ServerAnswer::Response(Response::Error(error)))
         }
         ServerAnswer::Failed(_) => None,
     }
 }
 
 /// Marks the first text of a result that tells of it.
-fn marked_result(result: &RawValue) -> Option<Box<RawValue>> {
+fn marked_result(result: &RawValue, offline: Option<&str>) -> Option<Box<RawValue>> {
     let mut fields: Fields = serde_json::from_str(result.get()).ok()?;
     let is_error: bool = serde_json::from_str(fields.get("isError")?.get()).ok()?;
     if !is_error {
@@ -28,17 +39,32 @@ fn marked_result(result: &RawValue) -> Option<Box<RawValue>> {
     }
     let mut blocks: Vec<Box<RawValue>> = serde_json::from_str(fields.get("content")?.get()).ok()?;
     let (block, text) =
-        blocks.iter_mut().find_map(|block| marked_text(block, "text").map(|text| (block, text)))?;
+        blocks.iter_mut().find_map(|block| marked_text(block, "text", offline).map(|text| (block, text)))?;
     *block = text;
     fields.set("content", to_raw_value(&blocks).ok()?);
     to_raw_value(&fields).ok()
 }
 
-fn marked_text(object: &RawValue, field: &str) -> Option<Box<RawValue>> {
+fn marked_text(object: &RawValue, field: &str, offline: Option<&str>) -> Option<Box<RawValue>> {
     let mut fields: Fields = serde_json::from_str(object.get()).ok()?;
     let text: String = serde_json::from_str(fields.get(field)?.get()).ok()?;
-    fields.set(field, to_raw_value(&annotate(&text, true)?).ok()?);
+    let marked =
+        annotate(&text, true).or_else(|| offline.and_then(|server| without_network(&text, server)))?;
+    fields.set(field, to_raw_value(&marked).ok()?);
     to_raw_value(&fields).ok()
+}
+
+/// A text that complains about a host, with what the user can do.
+fn without_network(text: &str, server: &str) -> Option<String> {
+    if !NO_HOST.iter().any(|words| text.contains(words)) {
+        return None;
+    }
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '-'));
+    let mut words = words.map(|word| word.trim_matches(['.', '-'])).filter(|word| word.contains('.'));
+    let host = words.find(|word| matches!(Host::parse(word), Ok(Host::Name(_)))).unwrap_or("HOST");
+    Some(format!(
+        "{text}\n\nIronCurtain: this server has no network. If it needs some: ironcurtain servers open {server} --host {host}"
+    ))
 }
 
 #[cfg(test)]
@@ -48,7 +74,7 @@ mod tests {
 
     fn result(text: &str) -> Option<String> {
         let raw = RawValue::from_string(text.to_owned()).unwrap();
-        match marked(&ServerAnswer::Response(Response::Result(raw)))? {
+        match marked(&ServerAnswer::Response(Response::Result(raw)), None)? {
             ServerAnswer::Response(Response::Result(result)) => Some(result.get().to_owned()),
             other @ (ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_)) => {
                 panic!("{other:?}")
@@ -73,16 +99,32 @@ mod tests {
     }
 
     #[test]
+    fn a_server_without_a_network_is_told_how_it_gets_one() {
+        let said = "Error: getaddrinfo EAI_AGAIN api.firecrawl.dev";
+        let hint = "IronCurtain: this server has no network. If it needs some: ironcurtain servers open fire --host api.firecrawl.dev";
+        assert_eq!(without_network(said, "fire"), Some(format!("{said}\n\n{hint}")));
+        let nameless = without_network("Could not resolve host", "fire").unwrap();
+        assert!(nameless.ends_with("ironcurtain servers open fire --host HOST"), "{nameless}");
+        assert_eq!(without_network("no such page at api.firecrawl.dev", "fire"), None);
+        let answer = || {
+            let failed =
+                serde_json::json!({ "content": [{ "type": "text", "text": said }], "isError": true });
+            ServerAnswer::Response(Response::Result(to_raw_value(&failed).unwrap()))
+        };
+        assert!(marked(&answer(), Some("fire")).is_some() && marked(&answer(), None).is_none());
+    }
+
+    #[test]
     fn an_error_of_the_protocol_is_marked_too() {
         let error = r#"{"code":-32603,"message":"spawn: Permission denied","data":[1]}"#;
         let raw = RawValue::from_string(error.to_owned()).unwrap();
         let Some(ServerAnswer::Response(Response::Error(marked))) =
-            marked(&ServerAnswer::Response(Response::Error(raw)))
+            marked(&ServerAnswer::Response(Response::Error(raw)), None)
         else {
             panic!("it is not marked");
         };
         let expected = r#"{"code":-32603,"message":"[SANDBOX BLOCKED] spawn: Permission denied","data":[1]}"#;
         assert_eq!(marked.get(), expected);
-        assert!(super::marked(&ServerAnswer::Failed(NoAnswer::Ended(None))).is_none());
+        assert!(super::marked(&ServerAnswer::Failed(NoAnswer::Ended(None)), None).is_none());
     }
 }

@@ -152,7 +152,8 @@ impl Session {
         if self.principal.is_new && result == CallResult::Ok {
             self.services.grants.serves(self.config.identity());
         }
-        let blocked = if self.sandboxed && has_failed { blocked::marked(&answer) } else { None };
+        let offline = self.config.has_no_network().then_some(self.config.name.as_str());
+        let blocked = if self.sandboxed && has_failed { blocked::marked(&answer, offline) } else { None };
         let result = if blocked.is_some() { CallResult::BlockedBySandbox } else { result };
         let mut entry = Entry::end_of(decision, result, millis(began));
         if let ServerAnswer::Failed(why) = &answer {

@@ -5,7 +5,7 @@ use crate::consent::{ExchangeError, NotApproved, TooLongToShow};
 use crate::server::ServerError;
 use ironcurtain_audit::AuditError;
 use ironcurtain_egress::HostPort;
-use ironcurtain_policy::Denial;
+use ironcurtain_policy::{Denial, DeniedBy};
 use rmcp::model::ContentBlock;
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -19,7 +19,7 @@ pub(super) fn denied(why: impl Display) -> String {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallRefusal {
     /// The policy denies it.
-    #[error("{} (rule `{}`). Asking again will not change this.", .0.reason, .0.rule)]
+    #[error("{}", denial(.0))]
     Denied(Denial),
     /// It would fetch from a host that its server has no way to, so that nobody is asked.
     #[error(
@@ -102,6 +102,16 @@ impl CallRefusal {
             | Self::KeptChanging => denied(self),
             // The server's failure is no denial.
             Self::Server(_) => self.to_string(),
+        }
+    }
+}
+
+fn denial(denial: &Denial) -> String {
+    match denial.by {
+        // The user can change this.
+        DeniedBy::UnknownTool => denial.reason.to_string(),
+        DeniedBy::ProtectedPath | DeniedBy::InvalidArgument | DeniedBy::Rule | DeniedBy::NoRule => {
+            format!("{} (rule `{}`). Asking again will not change this.", denial.reason, denial.rule)
         }
     }
 }

@@ -78,14 +78,13 @@ impl Told<'_> {
         let name = &self.server.name;
         let trial = PolicyTrial::open(self.home.clone(), &PolicyFiles::default(), &self.home.person)?;
         // No tool has this name.
-        Ok(match UnannotatedCalls::judged(&trial, name, "") {
-            UnannotatedCalls::Refused => {
-                format!("Its tools are refused until you run: ironcurtain servers annotate {name}")
-            }
-            fate => format!(
-                "Nobody has said yet what its tools do: {fate}. To decide now: ironcurtain servers annotate {name}"
-            ),
-        })
+        let fate = UnannotatedCalls::judged(&trial, name, "");
+        if fate == UnannotatedCalls::Refused {
+            return Ok(format!("Its tools are refused until you run: ironcurtain servers annotate {name}"));
+        }
+        Ok(format!(
+            "Nobody has said yet what its tools do: {fate}. To decide now: ironcurtain servers annotate {name}"
+        ))
     }
 }
 

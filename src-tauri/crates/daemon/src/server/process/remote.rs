@@ -14,17 +14,18 @@ mod exchange;
 mod fault;
 mod headers;
 mod http;
+mod login;
 
 use super::{Process, ProcessHold, ServerStderr};
 use crate::config::RemoteServer;
 use crate::secrets::{Filled, SecretStore, filled_headers};
 use crate::server::start_error::ServerStartError;
 use crate::wire::{Allowance, pair};
-use exchange::{Ends, Exchange};
+use exchange::{Ends, Exchange, Notes};
 use http::Http;
 use ironcurtain_egress::Dialer;
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -36,12 +37,18 @@ const COPIES: u32 = 2;
 pub struct RemoteHold {
     _end: DropGuard,
     reason: Arc<OnceLock<String>>,
+    fault: Arc<Mutex<String>>,
 }
 
 impl RemoteHold {
     /// Why the conversation is over, if it ended by itself.
     pub(super) fn reason(&self) -> Option<&str> {
         self.reason.get().map(String::as_str)
+    }
+
+    /// The words of the last request that had no answer, which are ours and not the server's.
+    pub(super) fn fault(&self) -> String {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -66,15 +73,20 @@ pub(super) async fn start(start: RemoteStart<'_>) -> Result<Process, ServerStart
     let (from_us, stdin) = pair()?;
     let (stdout, to_us) = pair()?;
     let (stderr, log) = pair()?;
-    let (end, reason) = (CancellationToken::new(), Arc::default());
+    let (end, reason, fault) = (CancellationToken::new(), Arc::default(), Arc::default());
     let ends = Ends { to_us, log, mask };
-    let exchange = Exchange::new(http, ends, memory.another(COPIES), Arc::clone(&reason));
+    let exchange = Exchange::new(
+        http,
+        ends,
+        memory.another(COPIES),
+        Notes { reason: Arc::clone(&reason), fault: Arc::clone(&fault) },
+    );
     let conversation = conversation::run(exchange, from_us, memory.another(COPIES), end.clone());
     tokio::spawn(async move {
         conversation.await;
         drop(waited_for);
     });
-    let hold = ProcessHold::Remote(RemoteHold { _end: end.drop_guard(), reason });
+    let hold = ProcessHold::Remote(RemoteHold { _end: end.drop_guard(), reason, fault });
     let stderr = ServerStderr::new(stderr);
     Ok(Process { pid: None, stdin, stdout, stderr, hold, closed: BTreeMap::new() })
 }

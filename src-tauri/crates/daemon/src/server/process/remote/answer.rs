@@ -1,6 +1,7 @@
 //! The head of an answer: whether there is something to read, and in which form, or why there is not.
 
 use super::fault::Fault;
+use super::login::Login;
 use crate::consent::visible;
 use crate::wire::{Id, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
@@ -26,6 +27,7 @@ impl Head {
         answer: &Response<B>,
         is_awaited: bool,
         has_session: bool,
+        login: &Login,
         foreign: impl Fn(&[u8]) -> String,
     ) -> Self {
         let status = answer.status();
@@ -35,7 +37,9 @@ impl Head {
             StatusCode::ACCEPTED | StatusCode::NO_CONTENT if !is_awaited => return Self::Good,
             StatusCode::NOT_FOUND if has_session => Fault::Forgotten,
             StatusCode::NOT_FOUND => return Self::Explained(Fault::NotThere),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Fault::NotLetIn(status.as_u16()),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                Fault::NotLetIn { status: status.as_u16(), login: login.clone() }
+            }
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 Fault::Busy { status: status.as_u16(), retry_after: text(RETRY_AFTER) }
             }

@@ -5,8 +5,7 @@
 
 use super::exchange::Exchange;
 use super::fault::Fault;
-use crate::wire::{Allowance, Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Share, error_line, id_in};
-use rmcp::model::ErrorCode;
+use crate::wire::{Allowance, Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Share, id_in};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
@@ -69,8 +68,10 @@ impl Conversation {
             Line::Whole(line, held) => (line, held),
             // The conversation has no longer ones.
             Line::TooLong { head, .. } | Line::NoRoom { head } => {
-                let refused = id_in(&head).map(|id| refusal(&id, &Fault::NoRoom));
-                return self.exchange.pass(&refused.unwrap_or_default()).await.ok();
+                return match id_in(&head) {
+                    Some(id) => self.exchange.refuse(&id, &Fault::NoRoom).await.ok(),
+                    None => Some(()),
+                };
             }
         };
         while self.answers.try_join_next().is_some() || self.others.try_join_next().is_some() {}
@@ -106,7 +107,7 @@ impl Conversation {
     async fn request(&mut self, id: Id, message: Incoming, line: Vec<u8>, held: Option<Share>) {
         if self.waiting.all().len() >= MOST_REQUESTS {
             // Where nobody reads it, the conversation is over.
-            let _ = self.exchange.pass(&refusal(&id, &Fault::TooMany(MOST_REQUESTS))).await;
+            let _ = self.exchange.refuse(&id, &Fault::TooMany(MOST_REQUESTS)).await;
             return;
         }
         let (exchange, waiting, entered) = (self.exchange.clone(), self.waiting.clone(), id.clone());
@@ -119,7 +120,7 @@ impl Conversation {
                 // It is told with the end, so that the next call does not go where nobody listens any more.
                 Err(Fault::Forgotten) => exchange.over.cancel(),
                 // As above.
-                Err(fault) => drop(exchange.pass(&refusal(&id, &fault)).await),
+                Err(fault) => drop(exchange.refuse(&id, &fault).await),
             }
             waiting.all().remove(&id);
         });
@@ -141,9 +142,6 @@ async fn told(exchange: &Exchange, outcome: Result<(), Fault>) {
 }
 
 /// The answer to a request that has none.
-fn refusal(id: &Id, fault: &Fault) -> Vec<u8> {
-    error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, &fault.to_string())
-}
 
 /// The request that a notification takes back.
 fn taken_back(method: &str, params: Option<&RawValue>) -> Option<Id> {

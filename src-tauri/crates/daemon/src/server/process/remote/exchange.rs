@@ -10,8 +10,11 @@ use super::headers::Greeted;
 use super::http::{Http, Reply, in_one_line};
 use crate::consent::visible;
 use crate::secrets::SecretMask;
-use crate::wire::{Allowance, Id, Incoming, Line, Lines, MAX_LINE_BYTES, Output, Response, Share, members};
+use crate::wire::{
+    Allowance, Id, Incoming, Line, Lines, MAX_LINE_BYTES, Output, Response, Share, error_line, members,
+};
 use hyper::Method;
+use rmcp::model::ErrorCode;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -39,7 +42,7 @@ pub(super) struct Exchange {
     log: Turn<Output>,
     mask: SecretMask,
     memory: Allowance,
-    reason: Arc<OnceLock<String>>,
+    notes: Notes,
     /// Cancelled when the server has forgotten the session.
     pub(super) over: CancellationToken,
 }
@@ -54,6 +57,14 @@ pub(super) struct Ends {
     pub(super) mask: SecretMask,
 }
 
+/// Words for whoever holds the conversation.
+pub(super) struct Notes {
+    /// Why it is over.
+    pub(super) reason: Arc<OnceLock<String>>,
+    /// Why the last request had no answer.
+    pub(super) fault: Arc<Mutex<String>>,
+}
+
 /// The request that an answer is waited for.
 struct Awaited<'a> {
     id: &'a Id,
@@ -62,14 +73,9 @@ struct Awaited<'a> {
 }
 
 impl Exchange {
-    pub(super) fn new(
-        http: Http,
-        Ends { to_us, log, mask }: Ends,
-        memory: Allowance,
-        reason: Arc<OnceLock<String>>,
-    ) -> Self {
+    pub(super) fn new(http: Http, Ends { to_us, log, mask }: Ends, memory: Allowance, notes: Notes) -> Self {
         let (to_us, log, over) = (Turn::new(to_us), Turn::new(log), CancellationToken::new());
-        Self { http, greeted: Mutex::default(), to_us, log, mask, memory, reason, over }
+        Self { http, greeted: Mutex::default(), to_us, log, mask, memory, notes, over }
     }
 
     /// Sends a request and passes on whatever comes back.
@@ -131,7 +137,7 @@ impl Exchange {
                 }
                 // It has nothing to say unasked.
                 Err(Fault::Status { status: 405, .. } | Fault::NotThere) => return,
-                Err(fault @ (Fault::NotLetIn(_) | Fault::WebPage | Fault::Form(_))) => {
+                Err(fault @ (Fault::NotLetIn { .. } | Fault::WebPage | Fault::Form(_))) => {
                     return self.say(&format!("what the server says unasked is not heard: {fault}")).await;
                 }
                 Err(Fault::Forgotten) => return self.over.cancel(),
@@ -159,6 +165,14 @@ impl Exchange {
         self.to_us.lock().await.write_all(line).await.map_err(|_| Fault::Over)
     }
 
+    /// Passes on that a request has no answer, in our words.
+    pub(super) async fn refuse(&self, id: &Id, fault: &Fault) -> Result<(), Fault> {
+        let words = fault.to_string();
+        let line = error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, &words);
+        *self.notes.fault.lock().unwrap_or_else(PoisonError::into_inner) = words;
+        self.pass(&line).await
+    }
+
     /// Says something on the server's standard error.
     pub(super) async fn say(&self, text: &str) {
         // Without a reader there is nobody to tell.
@@ -173,12 +187,12 @@ impl Exchange {
     async fn taken(&self, reply: Reply, awaited: Option<&mut Awaited<'_>>) -> Result<Option<Reply>, Fault> {
         let has_session = self.greeted().has_session();
         let foreign = |text: &[u8]| self.foreign(text);
-        match Head::of(&reply.response, awaited.is_some(), has_session, foreign) {
+        match Head::of(&reply.response, awaited.is_some(), has_session, self.http.login(), foreign) {
             Head::Good => Ok(Some(reply)),
             Head::Faulty(fault) => {
                 if let Fault::Forgotten = fault {
                     // Whoever was first says it.
-                    let _ = self.reason.set(fault.to_string());
+                    let _ = self.notes.reason.set(fault.to_string());
                 }
                 Err(fault)
             }

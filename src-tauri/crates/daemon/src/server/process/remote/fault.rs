@@ -1,5 +1,6 @@
 //! Why a request to a remote server has no answer, in words for people and agents, that say what to do.
 
+use super::login::Login;
 use crate::wire::MAX_LINE_BYTES;
 use ironcurtain_egress::ConnectionRefusal;
 use ironcurtain_egress::address::AddressScope;
@@ -33,11 +34,14 @@ pub(super) enum Fault {
         "the server ended its answer before it was complete; it may have done what was asked, so that was not sent again"
     )]
     Unanswered,
-    /// It does not know who asks.
-    #[error(
-        "the server does not let us in ({0}): it wants a token, or another one; keep it with `ironcurtain secrets set NAME`, and write `\"headers\": {{ \"Authorization\": \"Bearer keyring:NAME\" }}` in its entry"
-    )]
-    NotLetIn(u16),
+    /// It refuses who asks.
+    #[error("{}", login.words(*.status))]
+    NotLetIn {
+        /// The status: 401 or 403.
+        status: u16,
+        /// What it was sent to sign in with.
+        login: Login,
+    },
     /// It has too much to do.
     #[error("the server has too much to do, or is not there just now ({status}){after}", after = after(.retry_after))]
     Busy {
@@ -79,7 +83,7 @@ pub(super) enum Fault {
     #[error("the server answered with `{0}`, which is no form of an MCP answer")]
     Form(String),
     /// Its message is over the bound.
-    #[error("the server sent a message of {0} bytes or more; at most {MAX_LINE_BYTES} are taken")]
+    #[error("the server's answer is larger than {n} MB; IronCurtain takes at most {most} MB", n = .0 >> 20, most = MAX_LINE_BYTES >> 20)]
     TooLong(u64),
     /// There is no memory.
     #[error(

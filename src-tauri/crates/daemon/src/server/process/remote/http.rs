@@ -4,6 +4,7 @@
 //! - A certificate is trusted by the system's roots.
 
 use super::fault::Fault;
+use super::login::Login;
 use crate::config::RemoteServer;
 use crate::secrets::Secret;
 use crate::server::start_error::ServerStartError;
@@ -62,6 +63,7 @@ pub(super) struct Http {
     path: String,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     headers: HeaderMap,
+    login: Login,
     kept: Mutex<Vec<(Sender, Instant)>>,
 }
 
@@ -107,8 +109,14 @@ impl Http {
             path: url[Position::BeforePath..Position::AfterQuery].to_owned(),
             tls,
             headers,
+            login: Login::of(server),
             kept: Mutex::default(),
         })
+    }
+
+    /// What the server is sent to sign in with.
+    pub(super) fn login(&self) -> &Login {
+        &self.login
     }
 
     /// Sends a request; the head of its answer.
