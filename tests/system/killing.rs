@@ -218,6 +218,19 @@ fn an_ordinary_users_shim_starts_the_trusted_process() {
 }
 
 #[test]
+fn another_home_than_the_accounts_is_shown_by_status_and_with_each_question() {
+    let mut machine = Machine::new(hostile::install);
+    machine.start();
+    let status = machine.command(&["status"]);
+    let notice =
+        format!("Not your usual rules: `IRONCURTAIN_HOME` was set to `{}`", machine.ours().display());
+    assert!(String::from_utf8_lossy(&status.stdout).contains(&notice));
+    let mut client = machine.connect();
+    client.begin_call("open", json!({ "path": machine.file("docs/a.txt", "a") }));
+    machine.wait_until_said("Not your usual rules: `IRONCURTAIN_HOME` was set to");
+}
+
+#[test]
 fn a_trusted_process_that_cannot_start_tells_its_reason_to_every_request() {
     let machine = Machine::new(|prepared| {
         let policy = r#"{ "schemaVersion": 1, "rules": 7 }"#;

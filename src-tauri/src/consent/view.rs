@@ -45,6 +45,8 @@ pub(crate) struct ConsentView {
     pub(crate) headline: Vec<Span>,
     /// "Claude Code wants to write a file or folder", for those who see it from afar: no names of things.
     pub(crate) kind: String,
+    /// Says that other settings than those of the user's account are in use.
+    pub(crate) notice: Option<String>,
     /// The warning across the dialog, when the server is not sandboxed, or runs elsewhere.
     pub(crate) band: Option<&'static str>,
     /// Everything that would be done, the worst first, where the headline does not say it all.
@@ -147,6 +149,7 @@ impl ConsentView {
             id: question.id.clone(),
             headline: headline::headline(question, &mut rest, home),
             kind: headline::kind(question),
+            notice: question.notice.as_ref().map(|notice| format!("\u{26a0} {}", text::line(notice))),
             band: band(question),
             lines: below.into_iter().chain(lines::lines(question, &mut rest, home)).collect(),
             with: lines::arguments(question, &mut rest),

@@ -119,6 +119,7 @@ fn question(home: &Path) -> Question {
         denial: "practice".into(),
         fits_a_batch: false,
         deadline: DEADLINE,
+        notice: None,
     }
 }
 

@@ -70,6 +70,7 @@ fn write(id: &str, deadline: Duration) -> Question {
         denial: "write_file in ~/notes".into(),
         fits_a_batch: false,
         deadline,
+        notice: None,
     }
 }
 

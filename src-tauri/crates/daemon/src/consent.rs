@@ -209,6 +209,8 @@ pub struct Question {
     pub fits_a_batch: bool,
     /// The time for which the question waits; starts anew while the person works in it.
     pub deadline: Duration,
+    /// A warning about this IronCurtain itself: other settings than those of the user's account are in use. The broker sets it.
+    pub notice: Option<String>,
 }
 
 impl Question {
@@ -325,7 +327,7 @@ mod tests {
 
     /// A broker by which nothing is stopped.
     pub(super) fn broker(consent: Arc<impl Consent>) -> Broker {
-        Broker::new(consent, Stops::open(Path::new("/proc/self/nothing").to_path_buf()))
+        Broker::new(consent, Stops::open(Path::new("/proc/self/nothing").to_path_buf()), None)
     }
 
     /// The scope of a call that names nothing.
@@ -367,6 +369,7 @@ mod tests {
             denial: "read_file in /home/u".into(),
             fits_a_batch: true,
             deadline: Duration::from_secs(45),
+            notice: None,
         }
     }
 }

@@ -137,7 +137,7 @@ impl Layout {
         let area = window.content_area();
         area.set_spacing(0);
         let upper = scroller(&body);
-        if let Some(band) = view.band {
+        for band in view.notice.as_deref().into_iter().chain(view.band) {
             let band = rows::band(band);
             area.pack_start(&band, false, false, 0);
         }

@@ -5,6 +5,15 @@ use ironcurtain_daemon::consent::{Consequence, Offer};
 use ironcurtain_protocol::{ClientView, ProcessView};
 
 #[test]
+fn a_home_that_is_not_the_accounts_has_a_band_of_its_own() {
+    let notice = Some("Not your usual rules: `HOME` was set to `/repo`".to_owned());
+    let view = ConsentView::new(&Question { notice, sandboxed: false, ..question() }, Path::new("/"));
+    assert_eq!(view.notice.as_deref(), Some("\u{26a0} Not your usual rules: `HOME` was set to `/repo`"));
+    assert_eq!(view.band, Some(NOT_SANDBOXED));
+    assert_eq!(ConsentView::new(&question(), Path::new("/")).notice, None);
+}
+
+#[test]
 fn a_write_of_a_new_file() {
     let view = ConsentView::new(&question(), Path::new("/home/ada"));
     assert_eq!(
@@ -20,6 +29,7 @@ fn a_write_of_a_new_file() {
                 span(" (new file, 7 bytes)", Tone::Plain),
             ],
             kind: "Claude Code wants to write a file or folder".into(),
+            notice: None,
             band: None,
             lines: vec![],
             with: vec![LineView {
@@ -355,6 +365,7 @@ pub(in crate::consent) fn question() -> Question {
         denial: "write_file in ~/docs".into(),
         fits_a_batch: false,
         deadline: Duration::from_secs(45),
+        notice: None,
     }
 }
 

@@ -74,6 +74,8 @@ impl QuestionOutcome {
 #[derive(Clone)]
 pub struct Broker {
     consent: Arc<dyn Consent>,
+    /// Shown with each question.
+    notice: Option<String>,
     open: watch::Sender<usize>,
     put: Arc<Mutex<Vec<Put>>>,
     by_session: WaitingQuestions,
@@ -101,11 +103,12 @@ pub struct PutQuestion {
 }
 
 impl Broker {
-    /// A broker that asks through `consent`, but for what is stopped.
+    /// Creates a broker that asks through `consent`, except about what is stopped. Each question shows the notice.
     #[must_use]
-    pub fn new(consent: Arc<dyn Consent>, stops: Stops) -> Self {
+    pub fn new(consent: Arc<dyn Consent>, stops: Stops, notice: Option<String>) -> Self {
         Self {
             consent,
+            notice,
             open: watch::Sender::new(0),
             put: Arc::default(),
             by_session: WaitingQuestions::default(),
@@ -234,6 +237,7 @@ impl Broker {
         scope: &DenialScope,
         settled: impl Future<Output = ()>,
     ) -> QuestionOutcome {
+        let question = Question { notice: self.notice.clone(), ..question };
         let waits = match self.by_session.enter(&question) {
             Ok(waits) => waits,
             Err(why) => return QuestionOutcome::Unavailable(why.to_string()),

@@ -111,6 +111,7 @@ impl CallQuestion<'_> {
             offers,
             client,
             deadline: self.deadline,
+            notice: None,
         }
     }
 }

@@ -56,6 +56,7 @@ impl HostQuestion<'_> {
             client,
             fits_a_batch: false,
             deadline: self.deadline,
+            notice: None,
         }
     }
 }

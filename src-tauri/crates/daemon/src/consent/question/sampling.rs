@@ -61,6 +61,7 @@ impl SamplingQuestion<'_> {
             client,
             fits_a_batch: false,
             deadline: self.deadline,
+            notice: None,
         }
     }
 }

@@ -119,6 +119,7 @@ impl WorkspaceQuestion<'_> {
             client,
             fits_a_batch: false,
             deadline: self.deadline,
+            notice: None,
         }
     }
 }

@@ -90,6 +90,7 @@ pub(super) fn question(
          text denies and tells it that."
             .to_owned(),
     ));
+    rows.extend(question.notice.iter().map(|notice| foreign("WARNING", notice, Text::All)));
     rows.extend(worst(question));
     let words = if is_whole || was_read {
         "Type the number of an answer, or d for all of it; anything else denies."
