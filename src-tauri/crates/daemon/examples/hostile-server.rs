@@ -146,7 +146,8 @@ fn called(hoard: &mut Hoard, tool: &str, path: &str, message: &Value) -> Option<
         // Prints its secret, and one line without an end, before it exits.
         "blab" => {
             let key = std::env::var("API_KEY").unwrap_or_default();
-            eprint!("the key {key} was refused\nlast used: {key}");
+            let words = format!("the key {key} was refused\nlast used: {key}");
+            io::stderr().write_all(words.as_bytes()).ok();
             std::process::exit(4)
         }
         "slow" | "linger" => None,

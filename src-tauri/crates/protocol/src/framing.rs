@@ -28,11 +28,9 @@ pub enum FrameError {
 
 impl From<io::Error> for FrameError {
     fn from(error: io::Error) -> Self {
-        match error.kind() {
-            // What a socket with a bound says then (`SO_RCVTIMEO`).
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Self::TimedOut,
-            _ => Self::Io(error),
-        }
+        // A socket with a bound fails with the first (`SO_RCVTIMEO`).
+        let is_late = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut].contains(&error.kind());
+        if is_late { Self::TimedOut } else { Self::Io(error) }
     }
 }
 

@@ -110,7 +110,7 @@ async fn known_log(all: &Path, entries: usize) -> Keeping {
 fn problem(keeping: &Keeping) -> Option<String> {
     match KnownHead::read(keeping.head.as_ref().unwrap()) {
         KnownHead::Entry(known) => check_written(&keeping.dir, &known).unwrap().problem,
-        head => panic!("{head:?}"),
+        head @ (KnownHead::Missing | KnownHead::Damaged(_)) => panic!("{head:?}"),
     }
 }
 

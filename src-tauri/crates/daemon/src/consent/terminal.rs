@@ -169,11 +169,14 @@ fn asked_at(
                     return Ok(answer);
                 }
             }
-            (said, _) => match understood(said, choices) {
+            (said, _) => {
+                let answer = understood(said, choices);
                 // Asked again: nobody agrees to what was not shown.
-                Answer::Allow { .. } if !was_read => slot.working(),
-                answer => return Ok(answer),
-            },
+                if was_read || !matches!(answer, Answer::Allow { .. }) {
+                    return Ok(answer);
+                }
+                slot.working();
+            }
         }
         tty.clear()?;
     }

@@ -153,17 +153,18 @@ fn completion(params: &Fields) -> Result<Value, ParamsError> {
     let kind: String = params::required(&of, ("type", "params.ref.type"))?;
     let argument =
         params::object(field("argument", "params.argument")?, "params.argument", &["name", "value"])?;
-    let mut judged = match (kind.as_str(), of.get("name"), of.get("uri")) {
-        ("ref/prompt", Some(_), None) => {
-            json!({ "prompt": params::name(&of, ("name", "params.ref.name"))? })
-        }
+    let (of_what, name) = match (kind.as_str(), of.get("name"), of.get("uri")) {
+        ("ref/prompt", Some(_), None) => ("prompt", params::name(&of, ("name", "params.ref.name"))?),
         ("ref/resource", None, Some(_)) => {
-            json!({ "resource": params::required::<String>(&of, ("uri", "params.ref.uri"))? })
+            ("resource", params::required::<String>(&of, ("uri", "params.ref.uri"))?)
         }
         (_, _, _) => return Err(ParamsError::Reference),
     };
-    judged["argument"] = params::name(&argument, ("name", "params.argument.name"))?.into();
-    judged["value"] = params::required::<String>(&argument, ("value", "params.argument.value"))?.into();
+    let judged = json!({
+        of_what: name,
+        "argument": params::name(&argument, ("name", "params.argument.name"))?,
+        "value": params::required::<String>(&argument, ("value", "params.argument.value"))?,
+    });
     let context = params.get("context").filter(|raw| raw.get() != "null");
     let context = context.map(|raw| params::object(raw, "params.context", &["arguments"])).transpose()?;
     let texts = context.map(|context| params::optional(&context, ("arguments", "params.context.arguments")));
@@ -172,8 +173,9 @@ fn completion(params: &Fields) -> Result<Value, ParamsError> {
 
 /// Adds texts to an object, where there are any.
 fn named(mut object: Value, name: &str, texts: Option<Texts>) -> Value {
-    if let Some(texts) = texts {
-        object[name] = texts.into_iter().map(|(name, text)| (name, Value::String(text))).collect();
+    if let (Some(texts), Value::Object(fields)) = (texts, &mut object) {
+        let texts = texts.into_iter().map(|(name, text)| (name, Value::String(text))).collect();
+        fields.insert(name.to_owned(), texts);
     }
     object
 }

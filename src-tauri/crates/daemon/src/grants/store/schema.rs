@@ -125,21 +125,16 @@ impl StoreError {
 
 fn is_damage(source: &rusqlite::Error) -> bool {
     let damage = [rusqlite::ErrorCode::NotADatabase, rusqlite::ErrorCode::DatabaseCorrupt];
-    match source {
-        rusqlite::Error::SqlInputError { .. } => true,
-        other => other.sqlite_error_code().is_some_and(|code| damage.contains(&code)),
-    }
+    matches!(source, rusqlite::Error::SqlInputError { .. })
+        || source.sqlite_error_code().is_some_and(|code| damage.contains(&code))
 }
 
 /// Returns SQLite's answer without the statement that it is about.
 fn words(source: &rusqlite::Error) -> String {
-    if is_damage(source) {
-        return match source {
-            rusqlite::Error::SqlInputError { msg, .. } => format!("is damaged: {msg}"),
-            other => format!("is damaged: {other}"),
-        };
+    if let rusqlite::Error::SqlInputError { msg, .. } = source {
+        return format!("is damaged: {msg}");
     }
-    format!("failed: {source}")
+    if is_damage(source) { format!("is damaged: {source}") } else { format!("failed: {source}") }
 }
 
 /// Opens the database, with the tables of this version.

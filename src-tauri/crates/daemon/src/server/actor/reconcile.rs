@@ -314,9 +314,10 @@ async fn next_refresh(
     postponed: &mut VecDeque<Command>,
 ) -> Option<oneshot::Sender<()>> {
     loop {
-        match inbox.recv().await? {
-            Command::Refresh(reply) => return Some(reply),
-            command => postponed.push_back(command),
+        let command = inbox.recv().await?;
+        if let Command::Refresh(reply) = command {
+            return Some(reply);
         }
+        postponed.push_back(command);
     }
 }

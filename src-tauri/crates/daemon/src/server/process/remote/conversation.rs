@@ -141,8 +141,6 @@ async fn told(exchange: &Exchange, outcome: Result<(), Fault>) {
     }
 }
 
-/// The answer to a request that has none.
-
 /// The request that a notification takes back.
 fn taken_back(method: &str, params: Option<&RawValue>) -> Option<Id> {
     #[derive(Deserialize)]
