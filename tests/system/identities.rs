@@ -193,7 +193,8 @@ fn a_server_of_another_name_that_reads_the_host_does_not_see_the_data_folder() {
         hostile::install(prepared);
         let file = prepared.home.policy().join("tool-annotations.json");
         let mut tools: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
-        tools["servers"]["owner"] = tools["servers"]["hostile"].clone();
+        let owner = tools["servers"]["hostile"].to_string().replace(r#""hostile""#, r#""owner""#);
+        tools["servers"]["owner"] = serde_json::from_str(&owner).unwrap();
         fs::write(file, tools.to_string()).unwrap();
         let data = prepared.home.server_data("owner");
         ironcurtain_daemon::home::private_dir(&data).unwrap();
@@ -209,6 +210,8 @@ fn a_server_of_another_name_that_reads_the_host_does_not_see_the_data_folder() {
     let mut other = world.connect("hostile");
     assert_eq!(other.sneak(&shown).ok(), "content");
     other.sneak(&memo).refused("os error");
+    // No rule allows its tools, so the user does.
+    world.person.will(Next::AllowFirst(vec![Reach::Paths, Reach::Request, Reach::Tool]));
     assert_eq!(world.connect("owner").sneak(&memo).ok(), "kept");
 }
 

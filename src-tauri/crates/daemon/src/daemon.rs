@@ -178,7 +178,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         changes: changes.clone(),
         sandboxes: &shutdown.sandboxes,
     });
-    let identities = Identities::new(&options.home, audit.clone(), health.clone());
+    let identities = Identities::open(&options.home, audit.clone(), health.clone()).await;
     let stops = Stops::open(options.home.lockdown());
     let services = Services {
         machine,

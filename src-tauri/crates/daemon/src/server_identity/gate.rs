@@ -48,10 +48,13 @@ enum Admission {
 }
 
 impl Identities {
-    pub(crate) fn new(home: &Home, audit: Audit, health: Health) -> Self {
+    /// Notes at once what is suspended from before.
+    pub(crate) async fn open(home: &Home, audit: Audit, health: Health) -> Self {
         let bindings = Bindings::of(&home.database());
         let all = Self { bindings, digests: Digests::default(), audit, health, waits: Arc::default() };
-        all.follow();
+        if all.is_suspending().await {
+            all.follow();
+        }
         all
     }
 
