@@ -354,6 +354,8 @@ mod tests {
         let refused = Listener::bind(&here, &other).unwrap_err();
         assert!(matches!(refused, ListenError::AlreadyRunning(_)), "{refused}");
         assert!(std::os::unix::net::UnixStream::connect(&here).is_ok());
+        // The try above has made it.
+        std::fs::remove_file(other.join("lock")).unwrap();
         std::fs::create_dir(other.join("lock")).unwrap();
         let refused = Listener::bind(&there, &other).unwrap_err().to_string();
         assert!(
