@@ -339,6 +339,6 @@ fn a_daemon_that_dies_while_it_is_greeted_is_tried_once_more() {
         hello
     });
     let said = refusal(&mut client);
-    assert_eq!(said, "the second one answers");
+    assert_eq!(said, "IronCurtain: the second one answers");
     assert!(daemons.join().unwrap().contains("hostile"));
 }
