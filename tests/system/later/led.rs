@@ -63,7 +63,9 @@ impl Way {
     fn attack(&self, world: &World) -> String {
         let after = self.after.replace("EVIL", evil(world).to_str().unwrap());
         let target = self.target;
-        format!("mkdir -p \"$(dirname {target})\" && printf '%s' '{after}' > {target} && chmod +x {target}")
+        // In one step, since it may be moved away the moment it is there.
+        let write = format!("printf '%s' '{after}' > new && chmod +x new");
+        format!("mkdir -p \"$(dirname {target})\" && {write} && {{ mv new {target} || cat new > {target}; }}")
     }
 }
 

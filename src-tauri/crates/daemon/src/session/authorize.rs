@@ -176,6 +176,7 @@ impl Session {
             && authorization.to_lease(&applied).is_empty()
             && authorization.needs.iter().all(|need| applied.shows(need))
             && authorization.inspected.paths.first_of(&applied.failed).is_none()
+            && applied.withheld(&authorization.needs).is_none()
     }
 
     /// The reach of the server beyond its own folders, right now.

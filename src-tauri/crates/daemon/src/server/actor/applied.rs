@@ -36,6 +36,8 @@ pub struct Applied {
     pub restarts: u64,
     /// Paths that could not be mounted, and why.
     pub failed: BTreeMap<CanonicalPath, String>,
+    /// Folders that can only be read in this session, and why.
+    pub(super) read_only: BTreeMap<CanonicalPath, String>,
     /// Folders that the policy opens to the server for good.
     pub(super) opened: Arc<[OpenFolder]>,
     /// The mounts of its sandbox.
@@ -46,6 +48,15 @@ impl Applied {
     /// Everything that is mounted in its sandbox, as it was needed.
     pub(in crate::server) fn mounted(&self) -> impl Iterator<Item = &Need> {
         self.mounted.iter().map(|mounted| &mounted.need)
+    }
+
+    /// Returns the first path that is to be written and can only be read in this session, with the reason.
+    #[must_use]
+    pub fn withheld<'a>(&'a self, needs: &'a [Need]) -> Option<(&'a CanonicalPath, &'a str)> {
+        needs.iter().filter(|need| need.writable).find_map(|need| {
+            let around = self.read_only.iter().find(|(folder, _)| folder.contains(&need.path));
+            around.map(|(_, reason)| (&need.path, reason.as_str()))
+        })
     }
 
     /// Returns `true` if a path is shown as it is now, with the access needed.

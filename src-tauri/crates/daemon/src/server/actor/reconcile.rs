@@ -104,6 +104,7 @@ impl Actor {
                 within: versions.grants,
                 restarts: self.restarts,
                 failed: round.failed,
+                read_only: self.recreating.read_only(),
                 opened: self.server_rules.opened.clone(),
                 mounted: self.mounted.clone(),
             });
@@ -198,7 +199,6 @@ impl Actor {
         round.held |= !self.network_is_cut_off().await;
         let lost = self.running.as_mut().and_then(Running::control).map(SupervisorControl::uncovered);
         self.tell_uncovered(lost.unwrap_or_default()).await;
-        round.failed.extend(self.withheld());
         round
     }
 

@@ -23,9 +23,18 @@ impl RecreatedFiles {
         self.reason.clone().map(DownReason::Recreates)
     }
 
-    /// The file for which a path cannot be written.
-    fn withholds(&self, path: &CanonicalPath) -> Option<&String> {
-        self.read_only.iter().find(|(root, _)| root.contains(path)).map(|(_, file)| file)
+    /// Returns the folders that can only be read, each with the reason.
+    pub(super) fn read_only(&self) -> BTreeMap<CanonicalPath, String> {
+        let reason = |file: &String| {
+            format!(
+                "it can only be read in this session, because `{file}` was made again each time it was moved away"
+            )
+        };
+        self.read_only.iter().map(|(root, file)| (root.clone(), reason(file))).collect()
+    }
+
+    fn withholds(&self, path: &CanonicalPath) -> bool {
+        self.read_only.keys().any(|root| root.contains(path))
     }
 }
 
@@ -72,21 +81,8 @@ impl Actor {
 
     /// Shows for reading what the server may not write any more.
     pub(super) fn withhold_writing(&self, needs: &mut [Need]) {
-        for need in needs.iter_mut().filter(|need| self.recreating.withholds(&need.path).is_some()) {
+        for need in needs.iter_mut().filter(|need| self.recreating.withholds(&need.path)) {
             need.writable = false;
         }
-    }
-
-    /// The paths that calls under way are to write and may not, each with the reason.
-    pub(super) fn withheld(&self) -> BTreeMap<CanonicalPath, String> {
-        let needs = self.leases.values().flat_map(|leased| &leased.needs).filter(|need| need.writable);
-        let withheld = needs.filter_map(|need| {
-            let file = self.recreating.withholds(&need.path)?;
-            let reason = format!(
-                "it can only be read in this session, because `{file}` was made again each time it was moved away"
-            );
-            Some((need.path.clone(), reason))
-        });
-        withheld.collect()
     }
 }

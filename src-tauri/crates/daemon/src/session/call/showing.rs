@@ -49,7 +49,8 @@ async fn show_and_forward(
         // Mounting may have had to restart the server.
         let connection = session.server.ready().await?;
         let applied = session.server.applied();
-        if let Some((path, reason)) = authorization.inspected.paths.first_of(&applied.failed) {
+        let failed = authorization.inspected.paths.first_of(&applied.failed);
+        if let Some((path, reason)) = failed.or_else(|| applied.withheld(&authorization.needs)) {
             let (path, reason) = (path.to_string(), reason.to_owned());
             return Err(ServerError::NotShown { path, reason }.into());
         }
