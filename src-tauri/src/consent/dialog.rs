@@ -125,8 +125,10 @@ impl Dialog {
         inner.connect_input();
         inner.connect_denials();
         inner.refresh_choice();
-        inner.layout.window.show_all();
+        // A window that is shown larger than it fits does not become smaller under every window manager.
+        inner.layout.window.foreach(WidgetExt::show_all);
         inner.layout.fit();
+        inner.layout.window.show_all();
         inner.layout.deny.grab_focus();
         inner.layout.follow_the_focus();
         inner.watch_covers();

@@ -271,7 +271,8 @@ impl Scene {
         } else {
             let ((away_x, away_y), (x, y)) = (spot.beside, spot.allow);
             let press = if desk.holds { vec![Down, Wait(HOLD), Up] } else { vec![Click] };
-            let acts = [vec![Move(away_x, away_y), Wait(1200), Move(x, y), Wait(330)], press].concat();
+            let acts =
+                [vec![Move(away_x, away_y), Wait(1200), Move(x, y), Wait(330), Move(x, y)], press].concat();
             desk.act(&acts);
         }
         match stand.event_within(Duration::from_secs(2)) {

@@ -9,6 +9,7 @@ use super::denials::Denials;
 use super::rows::Block;
 use super::ticks::Ticks;
 use super::{palette, rows};
+use crate::consent::clock::waiting_words;
 use crate::consent::hint;
 use crate::consent::reading::Extent;
 use crate::consent::view::{ConsentView, TextBlock};
@@ -16,6 +17,7 @@ use gtk::prelude::*;
 use gtk::{Align, Orientation, gdk};
 use ironcurtain_daemon::consent::visible;
 use std::cell::OnceCell;
+use std::time::Duration;
 
 /// Height of an open expander.
 const BLOCK_HEIGHT: i32 = 180;
@@ -230,8 +232,12 @@ impl Layout {
         self.lower.set_max_content_height(choosing);
         self.upper.set_max_content_height(upper);
         let too_high = || (self.window.preferred_height().1 - (screen - FRAME)).max(0);
-        let drawn = self.upper.preferred_height().1.min(upper);
-        self.upper.set_max_content_height((drawn - too_high()).clamp(LEAST_HEIGHT, upper));
+        let over = too_high();
+        if over > 0 {
+            // Else it may still grow: a text knows its height only once it is laid out.
+            let drawn = self.upper.preferred_height().1.min(upper);
+            self.upper.set_max_content_height((drawn - over).clamp(LEAST_HEIGHT, upper));
+        }
         let left = (choosing - too_high()).max(LEAST_HEIGHT.min(choosing));
         self.lower.set_max_content_height(left);
     }
@@ -377,6 +383,8 @@ fn note() -> (gtk::Entry, gtk::Box) {
 /// The time that is left, and what else waits.
 fn waiting(clock: &gtk::Label, more: &gtk::Label, together: &gtk::Button) -> gtk::Box {
     clock.set_xalign(0.0);
+    // It has its height before the window is fitted to the screen.
+    clock.set_text(&waiting_words(Duration::ZERO));
     if rows::fitting(rows::WIDE) < rows::WIDE {
         clock.set_line_wrap(true);
         clock.set_max_width_chars(NARROW);
