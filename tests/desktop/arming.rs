@@ -118,7 +118,7 @@ fn a_dialog_that_is_partly_off_the_screen_says_so_and_is_not_allowed() {
     }
 }
 
-/// What the dialog says that it is about.
+/// Returns the subject of the dialog, in its own words.
 fn words(screen: &Screen) -> Control {
     until("the headline", || {
         let all = screen.controls(DIALOG);

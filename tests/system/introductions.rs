@@ -1,4 +1,4 @@
-//! What is told about a server and its tools, beside what a session really does.
+//! The words about a server and its tools, beside the behaviour of a session.
 
 use crate::annotating::{served, tool};
 use crate::consent::Next;

@@ -21,7 +21,7 @@ pub(crate) const HOLD: Duration = Duration::from_millis(700);
 /// Distance that the pointer moves on Allow before a press counts, in pixels.
 pub(crate) const TRAVEL: u32 = 12;
 
-/// What presses Allow.
+/// The device that presses Allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum By {
@@ -33,7 +33,7 @@ pub(crate) enum By {
     Key,
 }
 
-/// How much of the dialog can be seen.
+/// The part of the dialog that can be seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InView {
     Whole,
@@ -74,7 +74,7 @@ pub(crate) enum Event {
     Action,
 }
 
-/// What an event led to.
+/// The effect of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Effect {
@@ -110,13 +110,13 @@ pub(crate) struct Arming {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct OnAllow {
     since: Instant,
-    /// Where its movement is measured from.
+    /// The point from which its movement is measured.
     from: (i32, i32),
     at: (i32, i32),
     travelled: bool,
 }
 
-/// What Allow waits for, as the user is shown it.
+/// The condition that Allow waits for, as the user is shown it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// There is more to read.
@@ -231,7 +231,7 @@ impl Arming {
         }
     }
 
-    /// What Allow was chosen by, since when, and when that is long enough.
+    /// Returns the device by which Allow was chosen, since when, and when that is long enough.
     fn chosen(&self) -> Option<(By, Instant, Instant)> {
         let travelled = self.on_allow.filter(|pointer| pointer.travelled);
         let pointer = travelled.map(|pointer| (By::Pointer, pointer.since, pointer.since + HOVER));

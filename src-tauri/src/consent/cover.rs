@@ -31,7 +31,7 @@ struct Above {
     is_shown: bool,
     /// It has pixels of its own, and does not only take input.
     draws: bool,
-    /// What it covers on the screen.
+    /// The area that it covers on the screen.
     areas: Vec<Area>,
 }
 
@@ -79,7 +79,7 @@ fn is_foreign(id: u32, dialog: u32, client_mask: u32) -> bool {
     id & SERVER_IDS == 0 && id & !client_mask != dialog & !client_mask
 }
 
-/// How much of the dialog can be seen, given the screens and the windows above it.
+/// Returns the part of the dialog that can be seen, given the screens and the windows above it.
 fn in_view(dialog: Area, screens: &[Area], above: &[Above]) -> InView {
     let covers = |window: &Above| {
         window.is_shown && window.draws && window.areas.iter().any(|area| area.overlaps(dialog))

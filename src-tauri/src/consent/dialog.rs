@@ -72,7 +72,7 @@ struct Inner {
     pointer_on: Cell<Option<(i32, i32)>>,
     pressed: Cell<Option<Instant>>,
     seen: Cell<bool>,
-    /// What the X server says of covers, which is all that is seen of them where nothing else is.
+    /// Covers that the X server reports, which is all that is seen of them where nothing else is.
     unobscured: Cell<bool>,
     covers: RefCell<Option<CoverWatch>>,
     /// The parts that were read so far.
@@ -417,13 +417,13 @@ impl Inner {
         let _ = self.arming.borrow_mut().on(Event::InView(in_view), now);
     }
 
-    /// How much of the dialog can be seen, as far as that can be told.
+    /// Returns the part of the dialog that can be seen, as far as that can be told.
     fn look(&self) -> InView {
         let by_stacking = self.covers.borrow().as_ref().map_or(InView::Whole, CoverWatch::look);
         self.in_view(by_stacking)
     }
 
-    /// How much can be seen, by the stacking order and by what the X server says where there is no compositor.
+    /// Returns the part that can be seen, by the stacking order and by the reports of the X server where there is no compositor.
     fn in_view(&self, by_stacking: InView) -> InView {
         if by_stacking == InView::Whole && !self.unobscured.get() { InView::Covered } else { by_stacking }
     }

@@ -58,7 +58,7 @@ pub enum Running {
         pid: u32,
         /// In sentences.
         troubles: Vec<String>,
-        /// Where it asks the user.
+        /// The place at which it asks the user.
         asked_on: AskedOn,
         /// Somebody has typed the passphrase of the encrypted file of secrets.
         has_secrets: bool,

@@ -15,7 +15,7 @@ use std::fmt::{self, Display, Formatter};
 /// The most characters of a command line in a question.
 const IN_QUESTION: usize = 60;
 
-/// What is about to happen when a server is tried: sentences, and the question whose yes starts it.
+/// The effects of trying a server: sentences, and the question whose yes starts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialNotice {
     /// The program or the address, and what is downloaded.

@@ -58,7 +58,7 @@ pub fn text(reply: &Reply) -> Sheet {
     sheet
 }
 
-/// What a request did that is answered with [`Reply::Done`].
+/// Returns the outcome of a request that is answered with [`Reply::Done`].
 pub fn done(request: &Request) -> Option<String> {
     if let Request::Lockdown { on, .. } = request {
         let begun =

@@ -34,7 +34,7 @@ type Variables = Vec<(OsString, OsString)>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionEnvironment(Variables);
 
-/// What the environment is made from.
+/// Sources of the environment.
 #[derive(Debug, Default)]
 struct Sources {
     account: Option<Account>,

@@ -66,7 +66,7 @@ pub trait Consent: Send + Sync + 'static {
     /// Tells the person something that needs no answer, where that is possible.
     fn tell(&self, _notice: &str) {}
 
-    /// Where the user is asked. Where that is nowhere, the app may take the place of this process.
+    /// Returns the place at which the user is asked. Where there is none, the app may take the place of this process.
     fn asked_on(&self) -> AskedOn {
         AskedOn::App
     }

@@ -11,9 +11,9 @@ mod requested;
 mod start;
 pub mod tree;
 
-pub use record::{EntryPoint, PackageRecord, PackageRecordError, Runtime, system_python};
+pub use record::{EntryPoint, PackageIdentity, PackageRecord, PackageRecordError, Runtime, system_python};
 pub use requested::{Registry, RequestError, RequestedPackage, RunnerCommand, is_version};
-pub use start::{FolderLock, PackageError, PackageIdentity, PackageState, PackagedServer};
+pub use start::{FolderLock, PackageError, PackageState, PackagedServer};
 
 use crate::home::Home;
 use std::path::PathBuf;

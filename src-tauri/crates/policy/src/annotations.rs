@@ -8,9 +8,11 @@
 
 mod accepted;
 pub(crate) mod load;
+mod requests;
 
 use crate::{JudgedRequest, Roles};
 pub(crate) use accepted::AcceptedArguments;
+pub(crate) use requests::meaning;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -109,7 +111,7 @@ impl Annotations {
     #[must_use]
     pub fn get(&self, server: &str, tool: &str) -> Option<&ToolAnnotation> {
         if let Some(request) = JudgedRequest::parse(tool) {
-            return request.meaning();
+            return meaning(request);
         }
         self.known(server, tool).map(|known| &known.annotation)
     }

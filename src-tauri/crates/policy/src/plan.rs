@@ -4,6 +4,8 @@
 //! - Of a call of an unknown tool that is asked about no argument is understood, whatever it looks like: there are no values.
 //! - A value of a judged role is a text or a flat list of texts; anything else is denied, never skipped.
 
+mod requests;
+
 use crate::annotations::AnnotatedTool;
 use crate::{Annotations, Denial, JudgedRequest, Role, RoleSet, Roles, ToolAnnotation, Unannotated};
 use serde_json::{Map, Value};
@@ -44,7 +46,7 @@ impl Annotations {
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<CallPlan<'a>, Denial> {
         if let Some(request) = JudgedRequest::parse(tool) {
-            return request.plan(server, arguments);
+            return requests::plan(request, server, arguments);
         }
         let known = self.known_or_denied(server, tool)?;
         let values = known.annotation.accepted.take(arguments)?;

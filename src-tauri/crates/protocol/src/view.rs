@@ -18,7 +18,7 @@ pub enum Protection {
     Degraded,
 }
 
-/// Where the user is asked.
+/// The place at which the user is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AskedOn {
@@ -46,7 +46,7 @@ pub struct StatusView {
     pub sessions: usize,
     /// Questions that wait for the person.
     pub questions: usize,
-    /// Where the user is asked.
+    /// The place at which the user is asked.
     pub asked_on: AskedOn,
     /// Lockdown is on: everything that needs approval is denied.
     pub lockdown: bool,

@@ -75,7 +75,7 @@ impl CoverWatch {
         Ok(Self { ask, answers: told, asked: Cell::new(0) })
     }
 
-    /// How much of the dialog can be seen at this moment.
+    /// Returns the part of the dialog that can be seen at this moment.
     pub(in crate::consent) fn look(&self) -> InView {
         let number = self.asked.get() + 1;
         self.asked.set(number);
@@ -145,7 +145,7 @@ impl Watcher {
         }
     }
 
-    /// How much of the dialog can be seen, by the stacking order of now.
+    /// Returns the part of the dialog that can be seen, by the current stacking order.
     fn look(&self) -> Result<InView, ReplyError> {
         match self.try_look() {
             // A window went away in between, the dialog itself too: whatever changed is told soon.
@@ -199,7 +199,7 @@ impl Watcher {
         Ok(None)
     }
 
-    /// What is known of these windows, all of which are asked about at once. One that went away meanwhile is left out.
+    /// Queries all of these windows at once. One that went away meanwhile is left out.
     fn windows(&self, parent: Window, windows: &[Window], dialog: Area) -> Result<Vec<Above>, ReplyError> {
         if windows.is_empty() {
             return Ok(Vec::new());
@@ -237,7 +237,7 @@ impl Watcher {
         Ok(all)
     }
 
-    /// What a window covers within its area, where it is not a rectangle.
+    /// Returns the area that a window covers, where it is not a rectangle.
     fn shape(&self, window: Window, area: Area, border: i32) -> Result<Vec<Area>, ReplyError> {
         let asked = self.screen.shape_get_rectangles(window, shape::SK::BOUNDING)?;
         let Some(shape) = there(asked.reply())? else { return Ok(vec![]) };

@@ -130,7 +130,7 @@ fn names_no_secret(place: &str, value: &Value) -> Result<(), ForeignTextError> {
     }
 }
 
-/// Where a given secret goes: the holder, the key as it is written there, and the word before the secret, with its blank.
+/// The place of a given secret: the holder, the key as it is written there, and the word before the secret, with its blank.
 fn place_of(entry: &Map<String, Value>, key: &str) -> (&'static str, String, String) {
     if !is_remote(entry) {
         return ("env", key.to_owned(), String::new());

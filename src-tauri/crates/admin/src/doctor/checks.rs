@@ -108,7 +108,7 @@ pub(super) async fn secrets(store: &SecretStore, servers: &Servers, running: &Ru
     }
 }
 
-/// Where the user is asked: by the trusted process that runs, or by the one that a client would start.
+/// Reports who asks the user: the trusted process that runs, or the one that a client would start.
 pub(super) fn questions(doctor: &Doctor, running: &Running) -> Diagnosis {
     let about = "questions";
     let terminal = "`ironcurtain daemon --ask terminal` asks on a terminal";

@@ -126,7 +126,7 @@ impl Broker {
         self.asked_on() != AskedOn::Nobody
     }
 
-    /// Where the user is asked.
+    /// Returns the place at which the user is asked.
     #[must_use]
     pub fn asked_on(&self) -> AskedOn {
         self.consent.asked_on()

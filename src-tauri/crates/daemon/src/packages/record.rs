@@ -1,6 +1,6 @@
 //! The record of an installed package: one file for each server, among our own.
 
-use super::{PackageIdentity, Packages, RequestedPackage};
+use super::{Packages, RequestedPackage};
 use crate::config::{ConfigError, read};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -11,6 +11,15 @@ const PYTHON: &str = "/usr/bin/python3";
 
 /// The version of the format.
 const SCHEMA_VERSION: u32 = 1;
+
+/// The marks that an installed package is known by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackageIdentity {
+    /// Its registry and name.
+    pub package: String,
+    /// The hash of everything in its folder.
+    pub tree: String,
+}
 
 /// One installed package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

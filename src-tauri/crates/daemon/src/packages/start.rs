@@ -1,8 +1,8 @@
 //! Starting a server from its package, if that is still what was installed.
 
 use super::{
-    PackageRecord, PackageRecordError, Packages, RequestError, RequestedPackage, RunnerCommand, Runtime,
-    system_python, tree,
+    PackageIdentity, PackageRecord, PackageRecordError, Packages, RequestError, RequestedPackage,
+    RunnerCommand, Runtime, system_python, tree,
 };
 use crate::config::{Sandbox, Server};
 use rustix::fs::{FlockOperation, flock};
@@ -20,15 +20,6 @@ pub struct PackagedServer {
     pub identity: PackageIdentity,
     /// Keeps the folder there.
     pub lock: FolderLock,
-}
-
-/// The marks that an installed package is known by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PackageIdentity {
-    /// Its registry and name.
-    pub package: String,
-    /// The hash of everything in its folder.
-    pub tree: String,
 }
 
 /// Keeps a package's folder from being removed.

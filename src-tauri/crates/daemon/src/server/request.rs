@@ -24,7 +24,7 @@ pub struct ServerRequest {
     pub(super) params: Option<Box<RawValue>>,
 }
 
-/// What a request says.
+/// The content of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum RequestBody<'a> {
     /// `tools/call`.
@@ -69,7 +69,7 @@ pub enum RequestBody<'a> {
     },
 }
 
-/// How long a server is to keep a task.
+/// The time for which a server is to keep a task.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct TaskOptions {
     /// In milliseconds.

@@ -1,3 +1,5 @@
+//! Identities that are the same, and that are not.
+
 use super::*;
 use crate::config::Servers;
 use std::fs::{rename, set_permissions, write};

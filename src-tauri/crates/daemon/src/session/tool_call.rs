@@ -145,7 +145,7 @@ fn task(raw: &RawValue) -> Result<TaskOptions, ParamsError> {
     Ok(TaskOptions { ttl: params::optional(&fields, ("ttl", "params.task.ttl"))? })
 }
 
-/// What is to be completed, as it is judged.
+/// Returns the completion as it is judged.
 fn completion(params: &Fields) -> Result<Value, ParamsError> {
     let field = |name, place| params.get(name).ok_or(ParamsError::Missing(place));
     // A title is for people.

@@ -34,6 +34,33 @@ pub(super) struct FolderBounds {
 pub(super) const BOUNDS: FolderBounds =
     FolderBounds { folders: 65_536, names: 1_000_000, time: Duration::from_secs(6) };
 
+/// Why a folder cannot be searched.
+#[derive(Debug, thiserror::Error)]
+enum WalkError {
+    #[error("`{0}` was moved or removed while it was searched")]
+    Moved(String),
+    #[error("`{0}` cannot be listed, so it cannot be searched for pipes and sockets")]
+    Closed(String),
+    #[error("`{root}` {bound}; allow a smaller folder inside it")]
+    TooMuch { root: String, bound: Exceeded },
+    /// The system's reason.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The bound that a folder exceeds.
+#[derive(Debug, thiserror::Error)]
+enum Exceeded {
+    #[error("has more than {0} folders, too many to watch for named pipes and sockets")]
+    Folders(usize),
+    #[error("has more than {0} names, too many to search for named pipes and sockets")]
+    Names(usize),
+    #[error("has more than {MOST_MASKED} named pipes and sockets, too many to mask")]
+    Masks,
+    #[error("could not be searched for named pipes and sockets within {} s", .0.as_secs())]
+    Time(Duration),
+}
+
 /// The number of a sandbox.
 pub(super) type LinkNumber = u64;
 
@@ -129,7 +156,7 @@ impl SpecialWatcher {
         let until = Instant::now() + SLICE;
         while Instant::now() < until {
             let Some(mut walk) = self.walks.pop_front() else { break };
-            let outcome = self.step(&mut walk, until);
+            let outcome = self.step(&mut walk, until).map_err(|error| error.to_string());
             match (outcome, walk.first) {
                 (Ok(false), _) => self.walks.push_back(walk),
                 (Ok(true), Some(link)) => {
@@ -154,7 +181,7 @@ impl SpecialWatcher {
     }
 
     /// Watches folders of a walk; returns true at its end.
-    fn step(&mut self, walk: &mut Walk, until: Instant) -> Result<bool, String> {
+    fn step(&mut self, walk: &mut Walk, until: Instant) -> Result<bool, WalkError> {
         let walk_until = *walk.until.get_or_insert_with(|| Instant::now() + self.bounds.time);
         if walk.first.is_none() {
             self.queued.remove(&walk.root);
@@ -172,34 +199,27 @@ impl SpecialWatcher {
                     walk.waiting.extend(listing.folders);
                 }
                 Err(FolderError::OutOfReach) if walk.first.is_some() && path == *root => {
-                    return Err(format!("`{root}` was moved or removed while it was searched"));
+                    return Err(WalkError::Moved(root.clone()));
                 }
                 Err(FolderError::OutOfReach) => self.folders.forget(&path, |_| false),
                 Err(FolderError::Closed) if path == *root => {
-                    return Err(format!(
-                        "`{root}` cannot be listed, so it cannot be searched for pipes and sockets"
-                    ));
+                    return Err(WalkError::Closed(root.clone()));
                 }
                 Err(FolderError::Closed) => walk.found.push(path),
-                Err(FolderError::Failed(reason)) => return Err(reason),
+                Err(FolderError::Failed(reason)) => return Err(WalkError::Failed(reason)),
             }
             let FolderBounds { folders, names, time } = self.bounds;
-            let too_much = if walk.folders + walk.waiting.len() > folders {
-                Some(format!(
-                    "has more than {folders} folders, too many to watch for named pipes and sockets"
-                ))
+            let exceeded = if walk.folders + walk.waiting.len() > folders {
+                Some(Exceeded::Folders(folders))
             } else if walk.names > names {
-                Some(format!("has more than {names} names, too many to search for named pipes and sockets"))
+                Some(Exceeded::Names(names))
             } else if walk.found.len() > MOST_MASKED {
-                Some(format!("has more than {MOST_MASKED} named pipes and sockets, too many to mask"))
+                Some(Exceeded::Masks)
             } else {
-                let slow = || {
-                    format!("could not be searched for named pipes and sockets within {} s", time.as_secs())
-                };
-                (Instant::now() > walk_until).then(slow)
+                (Instant::now() > walk_until).then_some(Exceeded::Time(time))
             };
-            if let Some(too_much) = too_much {
-                return Err(format!("`{root}` {too_much}; allow a smaller folder inside it"));
+            if let Some(bound) = exceeded {
+                return Err(WalkError::TooMuch { root: root.clone(), bound });
             }
             if Instant::now() > until {
                 return Ok(walk.waiting.is_empty());

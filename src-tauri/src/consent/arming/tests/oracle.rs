@@ -1,4 +1,4 @@
-//! What a yes needs, read from the whole history at once instead of kept from event to event.
+//! The conditions of a yes, read from the whole history at once instead of kept from event to event.
 
 use super::super::{By, Event, HOLD, HOVER, InView, REST, TRAVEL};
 

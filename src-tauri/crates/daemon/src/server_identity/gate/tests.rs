@@ -1,3 +1,5 @@
+//! Bindings that hold, that are suspended, and that are decided about.
+
 use super::super::{FileIdentity, ProgramFile, ProgramIdentity, bind_existing};
 use super::*;
 use crate::config::Servers;

@@ -1,3 +1,5 @@
+//! Programs of every kind, and the files that they are.
+
 use super::*;
 use std::fs::{create_dir_all, write};
 

@@ -47,7 +47,7 @@ pub(super) struct Exchange {
     pub(super) over: CancellationToken,
 }
 
-/// Where the server's words go.
+/// Destinations of the server's words.
 pub(super) struct Ends {
     /// The conversation.
     pub(super) to_us: Output,

@@ -39,7 +39,7 @@ pub(super) enum Fault {
     NotLetIn {
         /// The status: 401 or 403.
         status: u16,
-        /// What it was sent to sign in with.
+        /// The login that it was sent.
         login: Login,
     },
     /// It has too much to do.

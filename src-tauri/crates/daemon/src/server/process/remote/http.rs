@@ -114,7 +114,7 @@ impl Http {
         })
     }
 
-    /// What the server is sent to sign in with.
+    /// Returns the login that the server is sent.
     pub(super) fn login(&self) -> &Login {
         &self.login
     }

@@ -1,9 +1,9 @@
-//! What a remote server is sent to sign in with, as its entry says it, and what to do where the server refuses that.
+//! The login that a remote server is sent, as its entry says it, and what to do where the server refuses it.
 
 use crate::config::RemoteServer;
 use crate::secrets::{SecretName, named_in_header};
 
-/// What a remote server is sent to sign in with.
+/// The login that a remote server is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Login {
     address: String,
