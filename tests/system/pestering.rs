@@ -45,7 +45,7 @@ fn are_asked(world: &World, questions: usize) {
 }
 
 #[test]
-fn a_late_yes_is_for_the_bytes_that_were_written_and_for_no_other_spelling_of_them() {
+fn a_late_yes_is_for_the_bytes_that_are_sent_and_for_no_others() {
     let world = hasty();
     let report = world.file("docs/r\u{e9}sum\u{e9}.txt", "one\ntwo\n");
     let path = report.to_str().unwrap();
@@ -65,10 +65,6 @@ fn a_late_yes_is_for_the_bytes_that_were_written_and_for_no_other_spelling_of_th
     for other in [
         format!(r#"{{"head":1.0,"path":"{path}"}}"#),
         format!(r#"{{"path":"{path}","head":1}}"#),
-        format!(r#"{{"path":"{path}","head":1.00}}"#),
-        format!(r#"{{"path":"{path}","head":10e-1}}"#),
-        format!(r#"{{"path":"{}","head":1.0}}"#, path.replace("docs", "d\\u006fcs")),
-        format!(r#"{{"path":"{}","head":1.0}}"#, path.replace('\u{e9}', "\\u00e9")),
     ] {
         world.person.will(Next::Close);
         call(&mut client, &other).refused("closed without an answer");
@@ -83,7 +79,9 @@ fn a_late_yes_is_for_the_bytes_that_were_written_and_for_no_other_spelling_of_th
     }
     let states: Vec<_> = world.questions().missed.iter().map(|one| one.state).collect();
     assert_eq!((world.person.count(), states), (0, vec![QuestionState::AllowedLate]));
-    call(&mut client, &asked);
+    // The server is sent the values, so that another spelling of them is the same call.
+    let escaped = path.replace("docs", "d\\u006fcs").replace('\u{e9}', "\\u00e9");
+    call(&mut client, &format!(r#"{{"path":"{escaped}","head":10e-1}}"#));
     assert_eq!((world.person.count(), world.questions().missed), (0, vec![]));
     assert!(world.log().contains("the late yes to this question is used by the same call"));
     call(&mut client, &asked).refused("the user denied this call");

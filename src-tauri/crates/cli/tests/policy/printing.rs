@@ -85,7 +85,7 @@ fn json_is_escaped_and_means_the_same() {
     let home = evil();
     let file = home.path(EVIL).to_str().unwrap().to_owned();
     for arguments in
-        [["policy", "check", &file], ["policy", "explain", "--server=x"], ["policy", "replay", "--json"]]
+        [["policy", "check", &file], ["policy", "explain", "--server=filesystem"], ["policy", "replay", "--json"]]
     {
         let tool = format!("--tool={EVIL}");
         let tool = if arguments.contains(&"explain") { vec![tool.as_str()] } else { Vec::new() };
