@@ -48,7 +48,15 @@ fn told(world: &World, words: &[&str]) -> String {
 #[test]
 fn the_fate_of_a_tool_that_nobody_annotated_is_what_is_told_of_it() {
     let far = Far::start();
-    let list = json!({ "tools": [tool("say", &["text"])] }).to_string();
+    let tools = json!({ "tools": [tool("zap", &["what"])] });
+    let list = tools.to_string();
+    far.will(move |asked, back| {
+        let lists = asked.method() == "tools/list";
+        if lists {
+            back.json(&json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": tools }));
+        }
+        lists
+    });
     let answer = "if m.get('method') == 'tools/call': print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': {'content': [{'type': 'text', 'text': 'done'}]}}), flush=True); continue";
     let local = |keys: Value| {
         let mut entry = json!({ "command": "/usr/bin/python3", "args": ["-c", served(&list, answer)] });
@@ -68,13 +76,13 @@ fn the_fate_of_a_tool_that_nobody_annotated_is_what_is_told_of_it() {
         table.iter().map(|(name, entry, _)| ((*name).to_owned(), entry.clone())).collect();
     let world = world(&servers.into());
     for (name, entry, fate) in &table {
-        // The words for `say`, whose argument nobody explains, are in the same sentence for every server.
+        // Nothing tells what the argument of `zap` is.
         let said = told(&world, &["servers", "annotate", name, "--yes"]);
-        let line = format!("  say: {}, because it is unclear what `text` means.", fate.words());
+        let line = format!("  zap: {}, because it is unclear what `what` means.", fate.words());
         assert!(said.contains(&line), "{name}: {line} in\n{said}");
         let mut client = world.connect(name);
         world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
-        let outcome = client.call("say", json!({ "text": "x" }));
+        let outcome = client.call("zap", json!({ "what": "x" }));
         let asked = world.person.asked().len();
         match fate {
             Fate::Free => assert!(asked == 0 && !outcome.ok().is_empty(), "{name}"),
