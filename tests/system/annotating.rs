@@ -162,7 +162,7 @@ fn a_hostile_server_gets_an_error_and_nothing_is_written() {
             listing(&json!([big]))
                 .replace("'BIG'", "'x' * 50_000_000")
                 .replace("\"BIG\"", "'x' * 50_000_000"),
-            "bytes; at most 8388608 are taken",
+            "IronCurtain takes at most 8 MB here",
         ),
         (
             "import sys\nwhile True: sys.stdout.write('x' * 65536)".to_owned(),

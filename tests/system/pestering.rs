@@ -62,10 +62,7 @@ fn a_late_yes_is_for_the_bytes_that_are_sent_and_for_no_others() {
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert!(world.ask_again());
     world.person.asked();
-    for other in [
-        format!(r#"{{"head":1.0,"path":"{path}"}}"#),
-        format!(r#"{{"path":"{path}","head":1}}"#),
-    ] {
+    for other in [format!(r#"{{"head":1.0,"path":"{path}"}}"#), format!(r#"{{"path":"{path}","head":1}}"#)] {
         world.person.will(Next::Close);
         call(&mut client, &other).refused("closed without an answer");
         assert_eq!(world.person.asked().len(), 1, "{other}");

@@ -8,6 +8,7 @@ use super::repository::Repository;
 use super::settings::GitSettings;
 use ironcurtain_paths::{CanonicalPath, SYSTEM_PATH};
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -117,7 +118,7 @@ impl GitRunner {
     ) -> Result<Option<Vec<u8>>, UnknownAddress> {
         let mut git = Command::new("git");
         git.arg("--no-pager").args(arguments).env_clear().envs(SET);
-        git.env("PATH", SYSTEM_PATH).env("HOME", self.person.as_path());
+        git.env("PATH", search_path()).env("HOME", self.person.as_path());
         git.envs(PASSED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
         git.envs(place.map(|place| ("GIT_DIR", place.git_dir.as_path())));
         git.current_dir("/").process_group(0);
@@ -161,6 +162,11 @@ impl GitRunner {
             }
         })
     }
+}
+
+/// Returns the directories in which git is searched for. Tests put a stand-in for git on their own `PATH`.
+fn search_path() -> OsString {
+    if cfg!(test) { std::env::var_os("PATH").unwrap_or_default() } else { SYSTEM_PATH.into() }
 }
 
 /// Returns `true` if git may pass over the machine's configuration.

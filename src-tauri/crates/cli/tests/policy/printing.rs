@@ -84,9 +84,11 @@ fn what_the_trusted_process_tells_is_shown_and_does_nothing() {
 fn json_is_escaped_and_means_the_same() {
     let home = evil();
     let file = home.path(EVIL).to_str().unwrap().to_owned();
-    for arguments in
-        [["policy", "check", &file], ["policy", "explain", "--server=filesystem"], ["policy", "replay", "--json"]]
-    {
+    for arguments in [
+        ["policy", "check", &file],
+        ["policy", "explain", "--server=filesystem"],
+        ["policy", "replay", "--json"],
+    ] {
         let tool = format!("--tool={EVIL}");
         let tool = if arguments.contains(&"explain") { vec![tool.as_str()] } else { Vec::new() };
         let output = home.ironcurtain().arg("--json").args(arguments).args(tool).output().unwrap();

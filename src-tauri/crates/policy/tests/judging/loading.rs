@@ -161,7 +161,9 @@ fn an_example_that_cannot_be_a_call_refuses_the_file() {
     ] {
         assert!(error(read(at)).contains(message), "{}", error(read(at)));
     }
-    assert!(error(json!({ "server": "filesystem", "tool": "x" })).contains("`filesystem/x` is not known"));
+    assert!(
+        error(json!({ "server": "filesystem", "tool": "x" })).contains("what the tool `filesystem/x` does")
+    );
     assert!(error(json!({ "server": "filesystem" })).contains("missing field `tool`"));
     assert!(error(json!({ "server": "s", "tool": "t", "args": {} })).contains("unknown field `args`"));
     let unknown = examples(&json!({ "matches": [] })).unwrap_err();

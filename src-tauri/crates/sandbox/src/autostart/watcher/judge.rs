@@ -96,8 +96,12 @@ impl Watcher {
         let references = self.references.row(path);
         let sandboxes = self.sandboxes.iter().filter(|(_, sandbox)| sandbox.around(path).next().is_some());
         let rows = sandboxes.filter_map(|(name, sandbox)| {
-            let (row, end) =
-                references.or_else(|| sandbox.names.find(path, |path| self.git_folders.holds(path)))?;
+            let by_name = sandbox.names.find(path, |path| self.git_folders.holds(path));
+            // A reference never makes milder what the name alone says.
+            let (row, end) = match by_name {
+                Some(named) if named.0.group.verdict == RunVerdict::Unasked => named,
+                Some(_) | None => references.or(by_name)?,
+            };
             Some((name.clone(), row, end))
         });
         rows.collect()
