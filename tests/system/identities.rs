@@ -155,7 +155,7 @@ fn whoever_starts_afresh_has_an_empty_name_and_everything_put_aside() {
     assert_eq!(scene.world.grants(), []);
     let mut client = scene.world.connect("hostile");
     eventually("the annotations are out of force", Duration::from_secs(10), || {
-        client.open(&scene.granted).text.contains("structural-unknown-tool")
+        client.open(&scene.granted).text.contains("nobody has said yet what the tool")
     });
     client.hang_up();
     assert!(!scene.memo.exists());

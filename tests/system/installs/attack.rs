@@ -147,7 +147,7 @@ fn nothing_is_built_from_a_source_package() {
     registry.pypi("tiny", "tiny-1.0.tar.gz", packed(dir.path(), "tiny-1.0"));
     let place = place(&registry, "uvx", &["tiny"]);
     let refused = run(&place.home, &["install", "tiny"]).unwrap_err();
-    assert!(refused.contains("No matching distribution found for tiny"), "{refused}");
+    assert!(refused.contains("pip found no wheels for `tiny`, only source code or nothing"), "{refused}");
     assert!(!canary.exists());
     assert_eq!(folders(&place.home), [] as [&str; 0]);
     // A wheel of the same is taken; and what it has no program for is said.
