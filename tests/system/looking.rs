@@ -114,7 +114,7 @@ fn the_record_is_replayed_by_the_policy_in_force_and_by_another() {
     client.open(&secret).ok();
     client.open(&key).refused("structural-protected-path");
     client.call("open", json!({ "path": "~nobody/x" })).refused("structural-invalid-argument");
-    client.call("unheard", json!({})).refused("structural-unknown-tool");
+    client.call("unheard", json!({})).refused("nobody has said yet what the tool `hostile/unheard` does");
     client.hang_up();
     let looking = Looking::at(&world);
     let same = Replayed { calls: 9, looser: vec![], stricter: vec![], same: 9 };

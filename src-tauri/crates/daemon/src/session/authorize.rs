@@ -59,6 +59,12 @@ impl Authorization {
         self.needs.is_empty()
     }
 
+    /// Returns the paths that the call is to change.
+    pub(super) fn written(&self) -> impl Iterator<Item = &CanonicalPath> {
+        let changes = |access: Option<Access>| matches!(access, Some(Access::Write | Access::Delete));
+        self.permit.call().paths().filter(move |(role, ..)| changes(role.access())).map(|(_, _, path)| path)
+    }
+
     /// The paths that must be shown for this call alone, because nothing that stands shows them.
     pub(super) fn to_lease(&self, applied: &Applied) -> Vec<Need> {
         // What a grant of the folder shows, it shows closed.
@@ -169,6 +175,9 @@ impl Session {
         if !authorization.permit.call().paths().all(|(_, _, path)| applied.is_current(path)) {
             return false;
         }
+        if applied.withheld(authorization.written()).is_some() {
+            return false;
+        }
         if authorization.needs_nothing() {
             return true;
         }
@@ -176,7 +185,6 @@ impl Session {
             && authorization.to_lease(&applied).is_empty()
             && authorization.needs.iter().all(|need| applied.shows(need))
             && authorization.inspected.paths.first_of(&applied.failed).is_none()
-            && applied.withheld(&authorization.needs).is_none()
     }
 
     /// The reach of the server beyond its own folders, right now.

@@ -52,10 +52,16 @@ impl Applied {
 
     /// Returns the first path that is to be written and can only be read in this session, with the reason.
     #[must_use]
-    pub fn withheld<'a>(&'a self, needs: &'a [Need]) -> Option<(&'a CanonicalPath, &'a str)> {
-        needs.iter().filter(|need| need.writable).find_map(|need| {
-            let around = self.read_only.iter().find(|(folder, _)| folder.contains(&need.path));
-            around.map(|(_, reason)| (&need.path, reason.as_str()))
+    pub fn withheld<'a>(
+        &'a self,
+        mut written: impl Iterator<Item = &'a CanonicalPath>,
+    ) -> Option<(&'a CanonicalPath, &'a str)> {
+        if self.read_only.is_empty() {
+            return None;
+        }
+        written.find_map(|path| {
+            let around = self.read_only.iter().find(|(folder, _)| folder.contains(path));
+            around.map(|(_, reason)| (path, reason.as_str()))
         })
     }
 

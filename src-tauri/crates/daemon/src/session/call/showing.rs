@@ -50,7 +50,7 @@ async fn show_and_forward(
         let connection = session.server.ready().await?;
         let applied = session.server.applied();
         let failed = authorization.inspected.paths.first_of(&applied.failed);
-        if let Some((path, reason)) = failed.or_else(|| applied.withheld(&authorization.needs)) {
+        if let Some((path, reason)) = failed.or_else(|| applied.withheld(authorization.written())) {
             let (path, reason) = (path.to_string(), reason.to_owned());
             return Err(ServerError::NotShown { path, reason }.into());
         }
