@@ -46,7 +46,7 @@ fn each() -> [(&'static str, Value, &'static str); 4] {
         (
             "prompts/get",
             json!({ "name": "greet", "arguments": { "who": "5 kB of text" } }),
-            "use the prompt greet of the server hostile",
+            "call the prompt greet of the server hostile",
         ),
         (
             "completion/complete",

@@ -104,9 +104,10 @@ fn a_server_that_is_not_there_is_told_to_the_clients_greeting() {
         back.answer("401 Unauthorized", "", "");
         true
     });
-    super::write_entry(&world.home.config, "far", &json!({ "url": far.url() }));
-    eventually("its new entry is in force", BOUND, || {
-        let mut client = world.start("far");
+    // Another address under the name would be another server.
+    super::write_entry(&world.home.config, "other", &json!({ "url": far.url() }));
+    eventually("its entry is in force", BOUND, || {
+        let mut client = world.start("other");
         let answer = client.request("initialize", greeting.clone());
         answer["error"]["message"]
             .as_str()

@@ -87,10 +87,14 @@ fn a_server_is_who_its_certificate_says_and_where_its_name_may_lead() {
             client.hang_up();
             eventually("its session is over", BOUND, || far.methods().contains(&"DELETE".to_owned()));
 
+            let names = std::cell::Cell::new(0);
             let told = |entry: serde_json::Value, told: &str| {
-                write_entry(&world.home.config, "far", &entry);
+                // Another address under a name would be another server.
+                names.set(names.get() + 1);
+                let name = format!("far{}", names.get());
+                write_entry(&world.home.config, &name, &entry);
                 eventually(told, BOUND, || {
-                    let mut client = world.start("far");
+                    let mut client = world.start(&name);
                     let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
                     let answer = client.request("initialize", params);
                     answer["error"]["message"].as_str().unwrap_or_default().contains(told)
