@@ -93,8 +93,10 @@ fn nothing_of_a_server_that_is_seen_for_the_first_time_is_for_always() {
     servers["hostile"]["args"] = json!(["--other"]);
     std::fs::write(&file, servers.to_string()).unwrap();
     world.restart();
-    world.connect("hostile").call("create_issue", issue("other", "x")).refused("the user denied this call");
-    assert_eq!(always(&world), [false]);
+    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let answer = world.start("hostile").request("initialize", params);
+    let told = answer["error"]["message"].as_str().unwrap();
+    assert!(told.contains("is not the program that you allowed before: its arguments changed"), "{told}");
 }
 
 #[test]
