@@ -315,7 +315,6 @@ fn with_text_twice_as_large_on_a_small_screen_every_dialog_fits_and_can_be_allow
         "move",
         "host",
         "fetch",
-        "hostile",
         "hebrew",
         "offers",
         "folders",
@@ -329,7 +328,7 @@ fn with_text_twice_as_large_on_a_small_screen_every_dialog_fits_and_can_be_allow
         let is_on_screen = |[x, y, width, height]: [i32; 4]| {
             x >= 0 && y >= 0 && width > 0 && x + width <= 1024 && y + height <= 768
         };
-        let allow = until("an Allow that a key presses", || {
+        let allow = until(&format!("an Allow that a key presses ({kind})"), || {
             let all = screen.controls(DIALOG);
             let window = all.first()?.place;
             let allow =

@@ -14,14 +14,16 @@ fn a_file_that_is_made_again_and_again_is_gone_and_its_folder_is_read_only() {
     let mut client = world.connect("hostile");
     grant_folder_of(&world, &mut client, &repo.join("text"));
     let servers = json!({ "mcpServers": { "evil": { "command": "evil" } } });
-    let script = format!("while echo '{servers}' > .mcp.json; do :; done 2> /dev/null");
+    // More often than the folder stays writable, and less often than the server is stopped for.
+    let write = format!("echo '{servers}' > .mcp.json");
+    let wait = "while [ -e .mcp.json ]; do :; done";
+    let script = format!("for n in 1 2 3 4 5 6 7; do {write} || break; {wait}; done 2> /dev/null");
     let call = client.begin_call("run", json!({ "where": repo, "script": script }));
-    // It ends when nothing can be written any more, or with its process.
     let _ = client.outcome(call);
     eventually("the file is gone", BOUND, || !repo.join(".mcp.json").exists());
-    client
-        .call("change", json!({ "path": repo.join("text") }))
-        .refused("it can only be read in this session");
+    let mut change = || client.call("change", json!({ "path": repo.join("text") }));
+    eventually("the folder can only be read", BOUND, || change().is_error);
+    change().refused("it can only be read in this session");
     client.run(&repo, "echo x > other").refused("Read-only file system");
     client.run(&repo, "cat text").ok();
     assert!(!repo.join(".mcp.json").exists());

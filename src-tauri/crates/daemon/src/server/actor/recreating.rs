@@ -66,6 +66,9 @@ impl Actor {
         self.options.metrics.violation();
         self.record_entry(entry).await;
         self.recreating.read_only.insert(root, path);
+        // Calls are told why at once, and not once the server has understood its new roots.
+        let read_only = self.recreating.read_only();
+        self.applied.send_modify(|applied| applied.read_only = read_only);
         self.reconcile().await;
     }
 
