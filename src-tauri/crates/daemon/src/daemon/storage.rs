@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The time between two checks.
-const EVERY: Duration = Duration::from_secs(5);
+const EVERY: Duration = Duration::from_secs(30);
 
 /// The number of bytes below which there is no room.
 const FEW_BYTES: u64 = 1 << 20;
