@@ -11,6 +11,9 @@ const WINDOW: &str = "^IronCurtain$";
 const PAGES: [&str; 7] =
     ["Sessions", "What you granted", "Rules", "Servers", "Clients", "Activity", "Settings"];
 
+/// Notches between two looks at a page, which take long for a screen reader.
+const NOTCHES: usize = 6;
+
 #[test]
 fn the_wheel_turns_every_page_to_its_end_and_back() {
     let screen = crate::tray::with_panel();
@@ -29,7 +32,12 @@ fn the_wheel_turns_every_page_to_its_end_and_back() {
         match page {
             "Rules" => {
                 screen.click(&reached(&screen, "Add a rule\u{2026}"));
-                named(&screen, "Only below");
+                until("the form of a rule", || {
+                    let all = screen.controls(WINDOW);
+                    all.iter()
+                        .any(|one| one.name.starts_with("Only below") || one.name == "Then")
+                        .then_some(())
+                });
             }
             "Settings" => drop(reached(&screen, "Notifications")),
             _ => {}
@@ -106,7 +114,7 @@ fn turn_to_end_and_back(screen: &Screen, page: &str) -> bool {
         if is_in(end) {
             return Some(());
         }
-        screen.turn(middle, true);
+        (0..NOTCHES).for_each(|_| screen.turn(middle, true));
         None
     });
     screen.picture(&format!("end-of-{page}"));
@@ -115,7 +123,7 @@ fn turn_to_end_and_back(screen: &Screen, page: &str) -> bool {
         if now >= top {
             return Some(());
         }
-        screen.turn(middle, false);
+        (0..NOTCHES).for_each(|_| screen.turn(middle, false));
         None
     });
     longer

@@ -136,7 +136,7 @@ impl Draft {
             name: visible::line(&adding.name),
             command: server.map(|server| visible::line(&server.command_line())).unwrap_or_default(),
             entry: visible::lines(&entry),
-            reaches: server.map(|server| reaches(server)).unwrap_or_default(),
+            reaches: server.map(reaches).unwrap_or_default(),
             remote: server.is_some_and(|server| server.remote.is_some()),
             secrets,
             // A bundle says itself what is a key.

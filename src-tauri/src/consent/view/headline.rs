@@ -34,14 +34,19 @@ pub(super) fn kind(question: &Question) -> String {
     let client = text::name(&question.client.name);
     let Some(worst) = question.consequences.first() else { return text::isolated(&format!("{client} asks")) };
     let is_path = worst.object.iter().any(|piece| matches!(piece, Piece::Path(_)));
-    let what = match worst.verb {
-        Verb::Run => "run a command".to_owned(),
-        Verb::Plant => "write a program that runs later".to_owned(),
-        Verb::Use | Verb::Call => "call a tool".to_owned(),
-        verb @ (Verb::Reach | Verb::Fetch) => format!("{} an address", verb.word()),
-        verb @ Verb::List => format!("{} a folder", verb.word()),
-        verb if is_path => format!("{} a file or folder", verb.word()),
-        verb => format!("{} something", verb.word()),
+    let verb = worst.verb;
+    let what = if verb == Verb::Run {
+        "run a command".to_owned()
+    } else if verb == Verb::Plant {
+        "write a program that runs later".to_owned()
+    } else if matches!(verb, Verb::Use | Verb::Call) {
+        "call a tool".to_owned()
+    } else if matches!(verb, Verb::Reach | Verb::Fetch) {
+        format!("{} an address", verb.word())
+    } else if verb == Verb::List {
+        format!("{} a folder", verb.word())
+    } else {
+        format!("{} {}", verb.word(), if is_path { "a file or folder" } else { "something" })
     };
     text::isolated(&format!("{client} wants to {what}"))
 }

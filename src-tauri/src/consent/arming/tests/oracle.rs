@@ -28,10 +28,10 @@ pub(super) fn missing(slow: bool, before: History<'_>, now: u32, last: Event) ->
         return Some("no press to the end");
     }
     let began = before[pressed].0;
-    let told = before.iter().rev().find_map(|(_, event)| match event {
-        Event::Slow(slow) => Some(*slow),
-        _ => None,
-    });
+    let told = before
+        .iter()
+        .rev()
+        .find_map(|(_, event)| if let Event::Slow(slow) = event { Some(*slow) } else { None });
     if told.unwrap_or(slow) && now - began < ms(HOLD) {
         return Some("not held");
     }
@@ -43,9 +43,7 @@ fn unarmed(earlier: History<'_>, by: By, began: u32) -> Option<&'static str> {
     if began < ms(REST) || earlier.iter().any(|(at, event)| disturbs(event) && began - at < ms(REST)) {
         return Some("no rest before the press");
     }
-    let latest = |wanted: fn(&Event) -> bool| {
-        earlier.iter().rev().map(|(_, event)| *event).find(|event| wanted(event))
-    };
+    let latest = |wanted: fn(&Event) -> bool| earlier.iter().rev().map(|(_, event)| *event).find(wanted);
     if latest(|event| matches!(event, Event::Read(_))) != Some(Event::Read(true)) {
         return Some("not read");
     }
@@ -74,10 +72,11 @@ fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
         .iter()
         .enumerate()
         .skip(arrived)
-        .filter_map(|(at, (moment, event))| match event {
-            Event::OnAllow(x, y) => Some((at, *moment, (*x, *y))),
-            _ => None,
-        })
+        .filter_map(
+            |(at, (moment, event))| {
+                if let Event::OnAllow(x, y) = event { Some((at, *moment, (*x, *y))) } else { None }
+            },
+        )
         .collect();
     match points.first() {
         None => return Some("not on Allow"),
@@ -123,15 +122,13 @@ fn untouched(earlier: History<'_>) -> Option<&'static str> {
 /// Returns whether the disturbance at this place is a deliberate press in the dialog, or follows from one.
 fn deliberate(history: History<'_>, at: usize) -> bool {
     let (moment, event) = history[at];
-    match event {
-        Event::Inside => follows_a_choice(history, at),
-        Event::Changed => {
-            let pressed = history[..at].iter().rfind(|(_, event)| *event == Event::Inside);
-            pressed.is_some_and(|(pressed, _)| moment - pressed < ms(REST))
-                && disturbance_before(history, at).is_some_and(|at| deliberate(history, at))
-        }
-        _ => false,
+    if event == Event::Inside {
+        return follows_a_choice(history, at);
     }
+    let pressed = history[..at].iter().rfind(|(_, event)| *event == Event::Inside);
+    event == Event::Changed
+        && pressed.is_some_and(|(pressed, _)| moment - pressed < ms(REST))
+        && disturbance_before(history, at).is_some_and(|at| deliberate(history, at))
 }
 
 /// Returns whether a rest came before this place, or a deliberate press and what follows from it.
