@@ -14,7 +14,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Variables that are taken from the caller. `HOME` and `IRONCURTAIN_HOME` choose which settings apply, and that is shown to the user
-/// ([`ironcurtain_daemon::Home::notice`]).
+/// ([`ironcurtain_daemon::OtherHome`]).
 const FROM_CALLER: [&str; 4] = ["HOME", HOME_VARIABLE, "LANG", "LC_ALL"];
 
 /// Variables that name a display.
