@@ -33,3 +33,19 @@ fn a_file_that_is_made_again_and_again_is_gone_and_its_folder_is_read_only() {
     assert!(record.unfinished.iter().any(|reason| reason.contains("came back 5 times")), "{record:?}");
     assert!(world.log().contains("again and again, so it can only read"), "it is not on record");
 }
+
+#[test]
+fn a_server_that_goes_on_making_a_file_again_is_stopped_for_the_session() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    client.plain("heard").ok();
+    // The server always writes in the session's folder, so that only its end stops it there.
+    let folder = world.sandbox();
+    let servers = json!({ "mcpServers": { "evil": { "command": "evil" } } });
+    let script = format!("while echo '{servers}' > .mcp.json; do :; done 2> /dev/null");
+    let call = client.begin_call("run", json!({ "where": folder, "script": script }));
+    client.outcome(call).refused("it makes files again and again that programs of yours run");
+    client.plain("heard").refused("it was stopped, and is not started again in this session");
+    // Another session starts it as before.
+    world.connect("hostile").plain("heard").ok();
+}

@@ -104,7 +104,14 @@ fn a_server_that_is_not_there_is_told_to_the_clients_greeting() {
         back.answer("401 Unauthorized", "", "");
         true
     });
-    // Another address under the name would be another server.
+    // Another address under the name is another server, which is not given what the first one has.
+    super::write_entry(&world.home.config, "far", &json!({ "url": far.url() }));
+    eventually("another address is suspended", BOUND, || {
+        let answer = world.start("far").request("initialize", greeting.clone());
+        let told = answer["error"]["message"].as_str().unwrap_or_default();
+        told.contains("the server `far` is not the") && told.contains("Suspended: ")
+    });
+    assert!(far.asked().is_empty(), "it was connected to");
     super::write_entry(&world.home.config, "other", &json!({ "url": far.url() }));
     eventually("its entry is in force", BOUND, || {
         let mut client = world.start("other");

@@ -164,7 +164,7 @@ impl Doctor {
         };
         match inspect(&inspection, name).await.and_then(|look| look.listed) {
             Ok(tools) => Diagnosis::ok(&about, format!("it starts, and lists {} tools", tools.len())),
-            // That is a problem of its own, which is told above.
+            // Reported by an earlier check.
             Err(InspectError::Grants(_)) => {
                 Diagnosis::warning(&about, "not started for a check: the grants cannot be read")
             }

@@ -1,7 +1,7 @@
 //! Deciding about what is kept under the name of a server that is another program now.
 //!
 //! - The user's own programs decide, in the database: nothing on the socket can.
-//! - What was shown is what is decided about: another program found meanwhile is a question of its own.
+//! - A decision applies to the program that was shown. If the program changed since, the user has to decide again.
 //! - Starting afresh deletes nothing. What is put aside is noted in a file before anything is moved.
 
 mod put_aside;
@@ -63,8 +63,10 @@ pub enum IdentityChangeError {
     /// Nothing is suspended.
     #[error("nothing is suspended under the name `{0}`")]
     NothingSuspended(String),
-    /// It was decided, or another program was found meanwhile.
-    #[error("the server `{0}` changed again, or somebody decided already; nothing was changed: look again")]
+    /// Somebody decided already, or the program changed again.
+    #[error(
+        "the server `{0}` changed again, or somebody decided already; nothing was changed; run the command again"
+    )]
     Changed(String),
     /// Grants are left.
     #[error("{count} of the grants of `{server}` are still in force; revoke them first")]
@@ -104,7 +106,7 @@ pub fn suspended(home: &Home) -> Result<Vec<SuspendedServer>, IdentityChangeErro
     Ok(all.into_iter().filter_map(|binding| SuspendedServer::of(home, &under, binding)).collect())
 }
 
-/// Everything that is kept under a name, whoever has it.
+/// Returns everything that is kept under a name.
 ///
 /// # Errors
 /// [`IdentityChangeError`].

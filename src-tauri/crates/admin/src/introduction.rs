@@ -26,7 +26,7 @@ pub struct TrialNotice {
     pub progress: String,
 }
 
-/// The fate of calls of a tool that nobody has annotated, by the policy's own judgement.
+/// The policy's decision on calls of an unannotated tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnannotatedCalls {
     /// The user is asked at every call.
@@ -152,7 +152,7 @@ fn host(server: &Server) -> Option<String> {
 }
 
 impl UnannotatedCalls {
-    /// Judges a call of a tool that nobody has annotated, as the trusted process would without a grant.
+    /// Judges a call of an unannotated tool as the trusted process does when nothing is granted.
     #[must_use]
     pub fn judged(trial: &PolicyTrial, server: &str, tool: &str) -> Self {
         // One that is annotated already is judged as if it were not: no tool has this name.

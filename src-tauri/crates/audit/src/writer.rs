@@ -60,7 +60,8 @@ impl Writer {
         let dir = keeping.dir.clone();
         let broken = |problem: String| AuditError::Broken { dir: dir.clone(), problem };
         let unread = |e: io::Error| broken(e.to_string());
-        let file = bounded_read::open_own(&path).map_err(unread)?;
+        let not_opened = |e: io::Error| broken(format!("`{}`: {e}", path.display()));
+        let file = bounded_read::open_own(&path).map_err(not_opened)?;
         let metadata = file.metadata().map_err(unread)?;
         let current = Volume { path: path.clone(), file: file.try_clone().map_err(unread)?, first: None };
         let before = end_of_closed(&keeping.dir).map_err(unread)?;

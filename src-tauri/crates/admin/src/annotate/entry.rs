@@ -28,7 +28,7 @@ pub struct DraftTool {
     pub listed: ListedTool,
     /// The roles and hints proposed.
     pub proposal: Proposal,
-    /// It is left out because nobody has said what an argument means, which the user can do.
+    /// Set if the tool is left out because the meaning of an argument is unknown. The user can state it.
     pub is_unclear: bool,
 }
 

@@ -136,8 +136,8 @@ impl Update {
         self.command.requested.version.is_some()
     }
 
-    /// Puts the new version in the place of the old one, for whatever is started from now on. What is kept under the server's name is
-    /// the new version's from then on.
+    /// Replaces the old version with the new one. Processes that start from now on run the new version, and what is kept under the
+    /// server's name belongs to it.
     ///
     /// # Errors
     /// [`InstallError`].

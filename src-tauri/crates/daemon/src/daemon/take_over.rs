@@ -85,7 +85,7 @@ fn ask(home: &Home) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn locks_of_one_that_was_just_killed_are_waited_for_and_those_of_one_that_listens_are_not() {
         let all = tempfile::tempdir().unwrap();
         let home = Home::under(all.path(), all.path());

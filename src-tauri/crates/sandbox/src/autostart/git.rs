@@ -17,6 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ironcurtain_paths::SYSTEM_PATH;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{CWD, MemfdFlags, Mode, OFlags, memfd_create, openat},
@@ -37,9 +38,6 @@ const MOST_OUTPUT: usize = 4 << 20;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The most keys that are put back one by one.
 const MOST_KEYS: usize = 16;
-/// The folders in which git is looked for: not where the person's own programs are, since a sandbox may have written
-/// there.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin";
 
 /// The values of every key, in order.
 type ConfigValues = BTreeMap<String, Vec<String>>;
@@ -171,7 +169,7 @@ enum GitFailure {
 impl GitRun {
     fn of(arguments: &[&str]) -> Self {
         let mut git = Command::new("git");
-        git.args(arguments).env_clear().env("PATH", PATH).env("LC_ALL", "C");
+        git.args(arguments).env_clear().env("PATH", SYSTEM_PATH).env("LC_ALL", "C");
         git.env("GIT_CEILING_DIRECTORIES", "/").env("GIT_DIR", "/dev/null").current_dir("/");
         Self { git }
     }
