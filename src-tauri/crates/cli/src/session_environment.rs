@@ -13,9 +13,12 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Variables that are taken from the caller. `HOME` and `IRONCURTAIN_HOME` choose which settings apply, and that is shown to the user
-/// ([`ironcurtain_daemon::OtherHome`]).
-const FROM_CALLER: [&str; 4] = ["HOME", HOME_VARIABLE, "LANG", "LC_ALL"];
+/// Variables that choose which settings apply. Only the caller's count, so that the shim and the trusted process mean the same files,
+/// and the user is shown them ([`ironcurtain_daemon::OtherHome`]).
+const HOMES: [&str; 2] = ["HOME", HOME_VARIABLE];
+
+/// Variables for which the caller's value counts before that of the session.
+const LANGUAGE: [&str; 2] = ["LANG", "LC_ALL"];
 
 /// Variables that name a display.
 const DISPLAYS: [&str; 2] = ["WAYLAND_DISPLAY", "DISPLAY"];
@@ -64,8 +67,13 @@ impl SessionEnvironment {
     fn from(sources: Sources) -> Self {
         let Sources { account, runtime, manager, desktop, caller } = sources;
         let mut all = Self(manager);
-        for name in FROM_CALLER {
+        for name in HOMES {
             all.set(name, value(&caller, name).map(OsStr::to_owned));
+        }
+        for name in LANGUAGE {
+            if let Some(chosen) = value(&caller, name) {
+                all.set(name, Some(chosen.to_owned()));
+            }
         }
         let path = search_path(value(&all.0, "PATH"), value(&caller, "PATH"));
         all.set("PATH", Some(path));
@@ -120,8 +128,8 @@ fn names_display(variables: &Variables) -> bool {
 
 /// Returns the search path of the session, followed by the absolute directories of the caller's that it lacks.
 ///
-/// The caller's come last, so that they name only programs that the session does not have (a Node.js that `nvm` installed). Programs
-/// that run outside of a sandbox are never searched for on this path.
+/// The caller's come last, so that they name only programs that the session does not have (a Node.js that `nvm` installed). Servers'
+/// programs and `srt` are searched for on this path; bubblewrap and git are not.
 fn search_path(session: Option<&OsStr>, caller: Option<&OsStr>) -> OsString {
     let mut all: Vec<PathBuf> = std::env::split_paths(session.unwrap_or(OsStr::new(USUAL_PATH))).collect();
     for directory in caller.map(std::env::split_paths).into_iter().flatten() {
@@ -197,6 +205,7 @@ mod tests {
                 ("XDG_CONFIG_HOME", "/home/u/cfg"),
                 (HOME_VARIABLE, "/home/u/other"),
                 ("PATH", "/home/u/bin:/usr/bin"),
+                ("LC_ALL", "de_DE.UTF-8"),
             ]),
             desktop: None,
             caller: hostile(),
@@ -208,6 +217,7 @@ mod tests {
             ("DISPLAY", ":0"),
             ("HOME", "/home/u"),
             ("LANG", "C.UTF-8"),
+            ("LC_ALL", "de_DE.UTF-8"),
             ("LOGNAME", "u"),
             ("PATH", "/home/u/bin:/usr/bin:/repo/bin"),
             ("USER", "u"),
