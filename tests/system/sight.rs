@@ -2,7 +2,7 @@
 
 use crate::world::{World, is_root, programs};
 use ironcurtain_admin::inspect::{Inspection, sight};
-use ironcurtain_daemon::secrets::SecretStore;
+use ironcurtain_secrets::SecretStore;
 use std::time::Duration;
 
 #[test]

@@ -7,7 +7,7 @@ use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use ironcurtain_admin::plain_secrets::{PlainSecret, SecretMove, keep};
 use ironcurtain_daemon::consent::visible;
-use ironcurtain_daemon::secrets::{Secret, SecretError, SecretName, SecretPlace, SecretStore, in_time};
+use ironcurtain_secrets::{Secret, SecretError, SecretName, SecretPlace, SecretStore, in_time};
 use serde::Serialize;
 use std::sync::{Mutex, PoisonError};
 

@@ -1,7 +1,7 @@
 //! Changing one place of a file of the person's, and replacing the file in one step.
 
 use crate::json_edit::{self, JsonEditError};
-use ironcurtain_daemon::atomic_file;
+use ironcurtain_paths::atomic_file;
 use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -28,11 +28,11 @@ use ironcurtain_daemon::containment::{Profile, ServerPrograms, Surroundings, vie
 use ironcurtain_daemon::home::{Home, HomeError};
 use ironcurtain_daemon::network::{self, ServesNetwork};
 use ironcurtain_daemon::packages::Packages;
-use ironcurtain_daemon::secrets::SecretStore;
 use ironcurtain_daemon::server::process::{self, LoneProcess, ServersBeside};
 use ironcurtain_daemon::server::{Containment, ServerStartError};
 use ironcurtain_daemon::{StandingGrant, StoreError, UnresolvedPath, canonical_home, protection};
 use ironcurtain_egress::RuleError;
+use ironcurtain_secrets::SecretStore;
 use scratch::Scratch;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,8 @@
 
 use crate::trial::{PolicyTrial, TrialError};
 use ironcurtain_daemon::config::ConfigError;
-use ironcurtain_daemon::{Home, PolicyFiles, atomic_file};
+use ironcurtain_daemon::{Home, PolicyFiles};
+use ironcurtain_paths::atomic_file;
 use std::io;
 use std::path::PathBuf;
 

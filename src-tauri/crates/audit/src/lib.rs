@@ -8,6 +8,7 @@
 //!   removed by age. Both are on record.
 
 mod chain;
+pub mod clock;
 mod decision;
 mod entry;
 mod error;

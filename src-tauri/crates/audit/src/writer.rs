@@ -4,6 +4,7 @@
 //!   two, the next start begins it.
 
 use crate::chain::{self, Written};
+use crate::clock::now_ms;
 use crate::error::AuditError;
 use crate::head::HeadFile;
 use crate::pending::Pending;
@@ -16,7 +17,6 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The room in bytes that is kept for what is written next.
 const KEPT_ROOM: usize = 64 * 1024;
@@ -302,12 +302,6 @@ fn end_of_closed(dir: &Path) -> io::Result<Option<Written>> {
     let volume = Volume::open(path, first)?;
     let unread = || io::Error::other(format!("`{}` has no last line that can be followed", volume.name()));
     volume.ends_at()?.ok_or_else(unread).map(Some)
-}
-
-/// Milliseconds since the Unix epoch.
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use crate::screen::Screen;
 use crate::sheet::Sheet;
 use anyhow::Context;
 use ironcurtain_audit::{self as audit, Checked, Filter, KnownHead, Status, Written};
-use ironcurtain_daemon::secrets::{SecretError, in_time};
 use ironcurtain_daemon::{Home, record_head, shown_entry};
 use ironcurtain_protocol::{AuditCheckView, Reply, Request};
+use ironcurtain_secrets::{SecretError, in_time};
 
 /// Checks the log. A trusted process that runs is asked, because it knows best whether the end of the log is there; without
 /// one, what it noted last is gone by.

@@ -11,7 +11,7 @@ use ironcurtain_admin::clients::{
     ClientChange, ClientReport, ClientState, ClientTarget, Clients, ConnectRequest, EntryUse,
 };
 use ironcurtain_daemon::Home;
-use ironcurtain_daemon::secrets::SecretName;
+use ironcurtain_secrets::SecretName;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -14,10 +14,10 @@ use clap::Subcommand;
 use ironcurtain_admin::plain_secrets::{self, PlainSecret, SecretMove};
 use ironcurtain_daemon::Home;
 use ironcurtain_daemon::config::Server;
-use ironcurtain_daemon::secrets::{
+use ironcurtain_protocol::{Passphrase, Request, SecretsFileView};
+use ironcurtain_secrets::{
     Secret, SecretError, SecretFileError, SecretName, SecretPlace, SecretStore, in_time,
 };
-use ironcurtain_protocol::{Passphrase, Request, SecretsFileView};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

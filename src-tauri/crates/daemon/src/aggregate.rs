@@ -22,7 +22,6 @@ mod task_lists;
 mod upstream;
 mod welcoming;
 
-use crate::clock::random_name;
 use crate::config::Server as ServerConfig;
 use crate::daemon_state::DaemonState;
 use crate::home::private_dir;
@@ -35,6 +34,7 @@ use catalogue::Catalogue;
 use from_client::Waiting;
 use greeting::Greeting;
 use ironcurtain_audit::Entry;
+use ironcurtain_paths::random_name;
 use ironcurtain_protocol::ShimNote;
 use lists::Kind;
 pub(crate) use moved::MovedAggregate;

@@ -10,7 +10,6 @@ use crate::autostart::DecideError;
 use crate::daemon_state::DaemonState;
 use crate::listener::{Peer, send};
 use crate::metrics::Gauges;
-use crate::secrets::{Secret, SecretStore, in_time};
 use crate::view;
 use crate::wire::{Line, Lines};
 use ironcurtain_audit as audit;
@@ -18,6 +17,7 @@ use ironcurtain_protocol::{
     AuditCheckView, ErrorCode, GrantView, MAX_FRAME_BYTES, Passphrase, Protection, Reply, ReplyFrame,
     Request, RequestFrame, SecretsFileView, StatusView,
 };
+use ironcurtain_secrets::{Secret, SecretStore, in_time};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 

@@ -48,7 +48,7 @@ impl DaemonState {
         Self {
             services,
             reloader,
-            started_ms: crate::clock::now_ms(),
+            started_ms: ironcurtain_audit::clock::now_ms(),
             sessions: Mutex::default(),
             places: Arc::default(),
         }

@@ -28,8 +28,8 @@ pub use standing::{Files, GrantSubject, Granted, StandingGrant};
 pub use store::StoreError;
 pub use table::GrantTable;
 
-use crate::clock::Clock;
 use crate::health::Health;
+use ironcurtain_audit::clock::Clock;
 use ironcurtain_audit::{Audit, AuditError, Entry};
 use journal::Journal;
 use owner::{Command, GrantsOwner, Shared};

@@ -5,9 +5,7 @@
 //! - Whatever fails, fails closed: the call is denied with a reason, and the session lives on.
 
 mod aggregate;
-pub mod atomic_file;
 mod autostart;
-pub mod clock;
 pub mod config;
 pub mod consent;
 pub mod containment;
@@ -32,7 +30,6 @@ pub mod record_head;
 mod reload;
 pub mod resolve;
 pub mod resolved_call;
-pub mod secrets;
 pub mod server;
 pub mod server_identity;
 mod services;

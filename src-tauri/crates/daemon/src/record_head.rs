@@ -7,8 +7,8 @@
 
 use crate::health::{Concern, Health};
 use crate::home::Home;
-use crate::secrets::{Keyring, Secret, SecretError, SecretName, Shelf, in_time};
 use ironcurtain_audit::{Audit, Entry, Event, KnownHead, Written, check_written};
+use ironcurtain_secrets::{Keyring, Secret, SecretError, SecretName, Shelf, in_time};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;

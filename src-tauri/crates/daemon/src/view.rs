@@ -7,12 +7,12 @@ pub(crate) use activity::activity;
 pub use activity::shown_entry;
 pub(crate) use questions::questions;
 
-use crate::clock::{millis, now_ms};
 use crate::consent::{Lifetime, visible};
 use crate::grants::{Ending, Files, Granted, StandingGrant};
 use crate::server::still_there;
 use crate::workspaces::Declined;
 use chrono::DateTime;
+use ironcurtain_audit::clock::{millis, now_ms};
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, EscalationResult, Event, PolicyDecision, Status};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::GrantKind;

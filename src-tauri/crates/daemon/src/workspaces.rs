@@ -1,7 +1,8 @@
 //! Workspaces that the person does not want an agent to work in: a no to a proposal holds until it is taken back.
 
-use crate::atomic_file;
-use crate::clock::{now_ms, random_name};
+use ironcurtain_audit::clock::now_ms;
+use ironcurtain_paths::atomic_file;
+use ironcurtain_paths::random_name;
 use ironcurtain_paths::{CanonicalPath, bounded_read};
 use serde::{Deserialize, Serialize};
 use std::io;

@@ -10,7 +10,7 @@ use super::{Catalog, CatalogError, EntryValues, KnownServer, Source};
 use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_daemon::config::{RemoteServer, Server};
 use ironcurtain_daemon::home::Home;
-use ironcurtain_daemon::secrets::SecretName;
+use ironcurtain_secrets::SecretName;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -17,9 +17,9 @@ pub use unpacked::UnpackError;
 
 use super::Addition;
 use fill::{Fill, not_a_secret};
-use ironcurtain_daemon::clock::random_name;
 use ironcurtain_daemon::config::Servers;
 use ironcurtain_daemon::home::Home;
+use ironcurtain_paths::random_name;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::remove_dir_all;

@@ -4,7 +4,7 @@
 //!   may be that of another server's secret and the entry says where it is sent.
 //! - It says what is started or where a server runs, and sets no option that decides what a server may do.
 
-use ironcurtain_daemon::secrets::SecretName;
+use ironcurtain_secrets::SecretName;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 

@@ -6,9 +6,9 @@
 use super::ClientError;
 use crate::file_edit::{self, FileEditError};
 use ironcurtain_client_config::Edit;
-use ironcurtain_daemon::clock::random_name;
 use ironcurtain_daemon::config::read;
 use ironcurtain_daemon::home::{Home, private_dir};
+use ironcurtain_paths::random_name;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};

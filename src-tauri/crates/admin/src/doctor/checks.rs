@@ -6,8 +6,8 @@ use ironcurtain_audit::{self as audit, Checked, KnownHead};
 use ironcurtain_daemon::StandingGrant;
 use ironcurtain_daemon::config::Servers;
 use ironcurtain_daemon::home::Home;
-use ironcurtain_daemon::secrets::{Keyring, SecretPlace, SecretStore, Shelf, in_time};
 use ironcurtain_protocol::AskedOn;
+use ironcurtain_secrets::{Keyring, SecretPlace, SecretStore, Shelf, in_time};
 use std::fs;
 use std::path::Path;
 

@@ -3,11 +3,12 @@
 use super::{IdentityChangeError, SuspendedServer};
 use crate::file_edit;
 use crate::servers_file::{ServerChangeError, ServersFile};
-use ironcurtain_daemon::clock::{now_ms, random_name};
+use ironcurtain_audit::clock::now_ms;
 use ironcurtain_daemon::config::read;
 use ironcurtain_daemon::home::{Home, private_dir};
-use ironcurtain_daemon::secrets::{named, named_in_header};
+use ironcurtain_paths::random_name;
 use ironcurtain_policy::{Annotations, defaults};
+use ironcurtain_secrets::{named, named_in_header};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 

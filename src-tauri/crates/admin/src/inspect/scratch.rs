@@ -1,8 +1,8 @@
 //! A session sandbox directory for a server that has no session. Gone when dropped.
 
-use ironcurtain_daemon::clock::random_name;
 use ironcurtain_daemon::home::private_dir;
 use ironcurtain_paths::CanonicalPath;
+use ironcurtain_paths::random_name;
 use std::io;
 use std::path::{Path, PathBuf};
 

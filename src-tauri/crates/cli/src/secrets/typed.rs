@@ -1,7 +1,7 @@
 //! Secrets and passphrases as they come in: typed at the terminal, where they are not shown, or as lines of standard input.
 
 use anyhow::Context;
-use ironcurtain_daemon::secrets::Secret;
+use ironcurtain_secrets::Secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};

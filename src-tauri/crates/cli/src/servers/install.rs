@@ -12,7 +12,7 @@ use ironcurtain_admin::install::{
 use ironcurtain_daemon::Home;
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::packages::PackageState;
-use ironcurtain_daemon::secrets::SecretStore;
+use ironcurtain_secrets::SecretStore;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -116,7 +116,7 @@ impl Recorder {
                     said(&session, written);
                 }
                 RecorderMessage::Ended { session } => {
-                    let ended_ms = Some(crate::clock::now_ms());
+                    let ended_ms = Some(ironcurtain_audit::clock::now_ms());
                     let ended = self.change(&session, move |record| {
                         record.ended_ms = ended_ms;
                         Ok(())
@@ -168,7 +168,7 @@ impl Recorder {
             return true;
         }
         let session = super::session_of(name);
-        let time_ms = crate::clock::now_ms();
+        let time_ms = ironcurtain_audit::clock::now_ms();
         let (facts, news) = self.news(session, findings, time_ms).await;
         let mut is_recorded = true;
         for finding in &news {

@@ -3,8 +3,8 @@
 //! - INVARIANT: a file about which the person has said something stays decided until it is left again with another content.
 //! - The number of files is bounded; what is beyond that is told as a number.
 
-use crate::atomic_file;
 use ironcurtain_audit::FileDecision;
+use ironcurtain_paths::atomic_file;
 use ironcurtain_paths::bounded_read;
 use ironcurtain_sandbox::autostart::{Finding, real_path};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Why the entry of a server is not taken.
 
-use crate::secrets::SecretNameError;
 use ironcurtain_egress::RuleError;
+use ironcurtain_secrets::SecretNameError;
 
 /// Why the entry of a server is not taken.
 #[derive(Debug, thiserror::Error)]

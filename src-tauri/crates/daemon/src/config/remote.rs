@@ -4,9 +4,9 @@
 //! - An address is shown without its query, where makers of servers have people write their keys.
 
 use super::entry_error::RemoteEntryError;
-use crate::secrets;
 use hyper::header::{self, HeaderName, HeaderValue};
 use ironcurtain_egress::{Host, HostPort, HostRules, address};
+use ironcurtain_secrets as secrets;
 use std::collections::BTreeMap;
 use std::fmt;
 use url::Url;

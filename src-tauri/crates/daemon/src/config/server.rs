@@ -3,8 +3,8 @@
 use super::remote::RemoteServer;
 use super::sandbox::{NetworkSettings, PassEnv, Sandbox};
 use crate::mounts::FileWrites;
-use crate::secrets::{self, SecretName};
 use ironcurtain_policy::Unannotated;
+use ironcurtain_secrets::{self as secrets, SecretName};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};

@@ -14,8 +14,8 @@ use super::{
     Answer, Consent, DenialReach, DenialScope, Lifetime, Question, SessionDenial, Slot, Stop, Stops,
     Withdrawn,
 };
-use crate::clock::now_ms;
 use ironcurtain_audit::EscalationResult;
+use ironcurtain_audit::clock::now_ms;
 use ironcurtain_protocol::AskedOn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -13,10 +13,11 @@ use super::rate::TooMany;
 use super::{
     Broker, Lifetime, NotApproved, Offer, Principal, QuestionLimits, QuestionOutcome, grants_of, visible,
 };
-use crate::clock::{boot_ms, now_ms, random_name};
 use crate::grants::{GrantError, Granted, Grants, StandingGrant, StoreError};
 use crate::metrics::Metrics;
+use ironcurtain_audit::clock::{boot_ms, now_ms};
 use ironcurtain_audit::{Audit, AuditError, Entry, EscalationResult, Event, PolicyDecision};
+use ironcurtain_paths::random_name;
 use std::io;
 use std::time::Duration;
 use tokio::sync::watch;

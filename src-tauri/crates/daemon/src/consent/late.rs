@@ -5,8 +5,8 @@
 
 use super::missed::{Inquiry, MissedError};
 use super::{Broker, Lifetime, Offer, Question, QuestionLimits, QuestionOutcome, Reach};
-use crate::clock::boot_ms;
 use crate::metrics::Metrics;
+use ironcurtain_audit::clock::boot_ms;
 use ironcurtain_audit::{Audit, AuditError, Event};
 use tokio::sync::watch;
 use tokio::time::Instant;

@@ -7,8 +7,8 @@
 //! - Bounded in number and in age. What is forgotten is asked about.
 
 use super::{DenialScope, DeniedKey, Question, QuestionKey, Stop};
-use crate::clock::millis;
 use ironcurtain_audit::Entry;
+use ironcurtain_audit::clock::millis;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;

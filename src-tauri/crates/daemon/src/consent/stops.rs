@@ -8,7 +8,7 @@ mod scope;
 
 pub use scope::DenialScope;
 
-use crate::atomic_file;
+use ironcurtain_paths::atomic_file;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;

@@ -2,8 +2,8 @@
 
 use crate::packages::Packages;
 use crate::protection::Exposure;
-use crate::secrets::SecretStore;
 use ironcurtain_paths::OwnProgram;
+use ironcurtain_secrets::SecretStore;
 use std::io;
 use std::path::{Path, PathBuf};
 

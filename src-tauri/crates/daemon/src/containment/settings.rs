@@ -1,8 +1,8 @@
 //! The settings file that `srt` reads, one per server, in a directory that is this user's alone.
 
 use super::Profile;
-use crate::atomic_file;
 use crate::home::{HomeError, private_dir};
+use ironcurtain_paths::atomic_file;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::io;

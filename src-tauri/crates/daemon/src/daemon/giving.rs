@@ -12,11 +12,12 @@ pub use give_error::GiveError;
 
 use super::Daemon;
 use crate::autostart::runs_later;
-use crate::clock::{now_ms, random_name};
 use crate::consent::{Lifetime, visible};
 use crate::control::{self, Asker};
 use crate::grants::{Files, GrantSubject, Granted, StandingGrant};
+use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Entry, Event};
+use ironcurtain_paths::random_name;
 use ironcurtain_paths::{PathKind, Resolver};
 use ironcurtain_policy::{AccessSet, GrantKind};
 use ironcurtain_protocol::{Reply, Request};

@@ -4,7 +4,7 @@ use super::ending::Why;
 use super::journal::Journal;
 use super::store::{Store, StoredEnd};
 use super::{StandingGrant, StoreError};
-use crate::clock::Clock;
+use ironcurtain_audit::clock::Clock;
 use std::path::Path;
 
 impl StandingGrant {

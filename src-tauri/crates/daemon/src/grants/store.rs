@@ -10,7 +10,7 @@ use super::ending::{Ended, Why};
 use super::table::whole_time;
 use super::uses::Uses;
 use super::{Files, GrantSubject, Granted, Lifetime, StandingGrant};
-use crate::clock::Clock;
+use ironcurtain_audit::clock::Clock;
 use ironcurtain_egress::{Host, HostError, HostPort};
 use ironcurtain_paths::{CanonicalPath, NotCanonicalError};
 use ironcurtain_policy::{AccessSet, GrantKind};

@@ -6,7 +6,7 @@
 
 use super::StandingGrant;
 use super::ending::{Ending, Why};
-use crate::clock::{Clock, Moment, millis};
+use ironcurtain_audit::clock::{Clock, Moment, millis};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;

@@ -4,7 +4,7 @@ mod clocks;
 
 use super::ending::Left;
 use super::*;
-use crate::clock::now_ms;
+use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Event, LOG_NAME};
 use ironcurtain_egress::HostPort;
 use ironcurtain_paths::CanonicalPath;

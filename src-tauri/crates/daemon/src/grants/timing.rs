@@ -2,7 +2,7 @@
 
 use super::owner::{Command, Shared};
 use super::tell_ends;
-use crate::clock::{Alarm, Moment};
+use ironcurtain_audit::clock::{Alarm, Moment};
 use std::io;
 use std::sync::{Arc, mpsc};
 use tokio::task::AbortHandle;

@@ -106,7 +106,7 @@ impl PackageRecord {
             requested,
             version,
             integrity,
-            installed_ms: crate::clock::now_ms(),
+            installed_ms: ironcurtain_audit::clock::now_ms(),
             folder: String::new(),
             hash: String::new(),
             stamp: String::new(),

@@ -21,12 +21,12 @@ use crate::containment::{
 use crate::mounts::Need;
 use crate::network::{ServesNetwork, Serving};
 use crate::packages::{FolderLock, PackageError, PackageIdentity};
-use crate::secrets::{Filled, filled_env};
 use crate::server_identity::{FoundIdentity, IdentityGate};
 use crate::wire::{Allowance, Input, Output};
 use ironcurtain_egress::Dialer;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{BoundChild, KillHandle, Mount, MountAccess};
+use ironcurtain_secrets::{Filled, filled_env};
 use remote::RemoteStart;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;

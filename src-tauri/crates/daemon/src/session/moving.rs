@@ -6,13 +6,14 @@
 
 use super::Session;
 use super::modern::ClientEra;
-use crate::atomic_file;
-use crate::clock::{now_ms, random_name};
 use crate::server::ToldState;
 use crate::wire::error_line;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use ironcurtain_audit::clock::now_ms;
+use ironcurtain_paths::atomic_file;
 use ironcurtain_paths::bounded_read;
+use ironcurtain_paths::random_name;
 use ironcurtain_protocol::ShimNote;
 use rmcp::model::ErrorCode;
 use serde::de::DeserializeOwned;

@@ -99,11 +99,11 @@ impl Session {
 
     /// Puts what is open for one call on the list.
     pub(super) fn open_one_time(&self, opened: Vec<Granted>) -> io::Result<OneTimeGrant> {
-        let created_ms = crate::clock::now_ms();
+        let created_ms = ironcurtain_audit::clock::now_ms();
         let length = u64::try_from(LONGEST.as_millis()).unwrap_or(u64::MAX);
         let grant = |what| {
             Ok(StandingGrant {
-                id: crate::clock::random_name()?,
+                id: ironcurtain_paths::random_name()?,
                 subject: self.principal.subject(),
                 what,
                 lifetime: Lifetime::Once,

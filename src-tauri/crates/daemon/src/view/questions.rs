@@ -1,9 +1,9 @@
 //! The questions of the moment, for people.
 
-use crate::clock::boot_ms;
 use crate::consent::{
     Broker, Consequence, MissedQuestion, MissedState, Piece, PutQuestion, Question, SessionDenial, visible,
 };
+use ironcurtain_audit::clock::boot_ms;
 use ironcurtain_protocol::{DenialView, QuestionState, QuestionView, QuestionsView};
 
 /// The most questions of a kind that are listed.

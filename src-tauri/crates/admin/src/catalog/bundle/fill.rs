@@ -3,7 +3,7 @@
 use super::super::foreign::mentions_secret;
 use super::error::BundleError;
 use super::manifest::StartOf;
-use ironcurtain_daemon::secrets::named;
+use ironcurtain_secrets::named;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use ironcurtain_admin::catalog::{Addition, AdditionChoices, Bundle, BundleAnswers};
 use ironcurtain_daemon::Home;
-use ironcurtain_daemon::secrets::{SecretName, SecretNameError};
+use ironcurtain_secrets::{SecretName, SecretNameError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 

@@ -3,8 +3,8 @@
 use crate::screen::Screen;
 use crate::secrets::TypedSecret;
 use ironcurtain_admin::catalog::Addition;
-use ironcurtain_daemon::secrets::SecretName;
 use ironcurtain_daemon::{Home, Servers};
+use ironcurtain_secrets::SecretName;
 
 /// A token that is kept once its server is added.
 pub(super) struct Token {

@@ -1,7 +1,7 @@
 //! Grants that end by a clock, of two that do not agree.
 
 use super::*;
-use crate::clock::Moment;
+use ironcurtain_audit::clock::Moment;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -15,7 +15,7 @@ impl Hands {
 
     fn clock(&self, boot: &str) -> Clock {
         let hands = self.0.clone();
-        Clock::moved_by(boot, move || Moment {
+        Clock::new(boot, move || Moment {
             wall_ms: u64::try_from(Self::WALL + hands.0.load(SeqCst)).unwrap(),
             boot_ms: u64::try_from(Self::BOOT + hands.1.load(SeqCst)).unwrap(),
         })

@@ -5,7 +5,6 @@
 
 use super::{Containment, Process, RemoteWay, Start, start};
 use crate::autostart::{LoneWatch, rules};
-use crate::clock::random_name;
 use crate::config::{AutostartSettings, FileView, Server, Servers};
 use crate::containment::{Profile, ServerPrograms, Surroundings};
 use crate::grants::{GrantTable, StandingGrant};
@@ -16,6 +15,7 @@ use crate::reload::Writable;
 use crate::server::start_error::ServerStartError;
 use crate::wire::Memory;
 use ironcurtain_paths::CanonicalPath;
+use ironcurtain_paths::random_name;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;

@@ -18,12 +18,12 @@ mod login;
 
 use super::{Process, ProcessHold, ServerStderr};
 use crate::config::RemoteServer;
-use crate::secrets::{Filled, SecretStore, filled_headers};
 use crate::server::start_error::ServerStartError;
 use crate::wire::{Allowance, pair};
 use exchange::{Ends, Exchange, Notes};
 use http::Http;
 use ironcurtain_egress::Dialer;
+use ironcurtain_secrets::{Filled, SecretStore, filled_headers};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio_util::sync::{CancellationToken, DropGuard};

@@ -1,7 +1,7 @@
 //! The standard error of a server, without the secrets that the server was given.
 
-use crate::secrets::SecretMask;
 use crate::wire::Input;
+use ironcurtain_secrets::SecretMask;
 use std::io;
 use tokio::io::AsyncReadExt;
 
@@ -65,8 +65,8 @@ impl ServerStderr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secrets::Secret;
     use crate::wire::pair;
+    use ironcurtain_secrets::Secret;
     use tokio::io::AsyncWriteExt;
 
     async fn read(pieces: &[&[u8]]) -> String {

@@ -2,8 +2,8 @@
 
 use super::request::{Envelope, RequestRefusal};
 use super::ways::Ways;
-use crate::clock::random_name;
 use crate::wire::{Fields, Held, Id, Outgoing, Response, error_line};
+use ironcurtain_paths::random_name;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use std::fmt::Write;

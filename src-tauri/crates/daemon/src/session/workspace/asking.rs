@@ -1,15 +1,16 @@
 //! The question whether an agent may work in a folder, or with a file, and what its answer opens.
 
 use super::PROVENANCE;
-use crate::clock::{now_ms, random_name};
 use crate::consent::{
     DenialScope, DeniedKey, ExchangeError, Inquiry, Lifetime, NotApproved, QuestionKey, Reach,
     WORKSPACE_RULE, WorkspaceQuestion, WorkspaceSource, grants_of,
 };
 use crate::grants::{Files, Granted, StandingGrant};
 use crate::session::Session;
+use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Event, PolicyDecision};
 use ironcurtain_paths::CanonicalPath;
+use ironcurtain_paths::random_name;
 use ironcurtain_policy::{Access, AccessSet, GrantKind};
 use serde_json::{Map, Value};
 

@@ -9,11 +9,11 @@ use super::fault::Fault;
 use super::headers::Greeted;
 use super::http::{Http, Reply, in_one_line};
 use crate::consent::visible;
-use crate::secrets::SecretMask;
 use crate::wire::{
     Allowance, Id, Incoming, Line, Lines, MAX_LINE_BYTES, Output, Response, Share, error_line, members,
 };
 use hyper::Method;
+use ironcurtain_secrets::SecretMask;
 use rmcp::model::ErrorCode;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -6,7 +6,6 @@
 use super::fault::Fault;
 use super::login::Login;
 use crate::config::RemoteServer;
-use crate::secrets::Secret;
 use crate::server::start_error::ServerStartError;
 use futures_util::TryStreamExt;
 use http_body_util::{BodyDataStream, BodyExt, Full, Limited};
@@ -16,6 +15,7 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use ironcurtain_egress::{Dialed, Dialer, HostPort};
+use ironcurtain_secrets::Secret;
 use rustix::net::sockopt;
 use std::collections::BTreeMap;
 use std::io;

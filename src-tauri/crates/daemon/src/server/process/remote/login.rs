@@ -1,7 +1,7 @@
 //! The login that a remote server is sent, as its entry says it, and what to do where the server refuses it.
 
 use crate::config::RemoteServer;
-use crate::secrets::{SecretName, named_in_header};
+use ironcurtain_secrets::{SecretName, named_in_header};
 
 /// The login that a remote server is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Clocks, timers and random bytes of the Linux kernel.
+//! Clocks and timers of the Linux kernel.
 
 use super::Moment;
 use rustix::time::{
@@ -7,12 +7,6 @@ use rustix::time::{
 };
 use std::io;
 use tokio::net::unix::pipe;
-
-pub(super) fn random_bytes() -> io::Result<[u8; 16]> {
-    let mut bytes = [0_u8; 16];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-    Ok(bytes)
-}
 
 pub(super) fn boot_id() -> io::Result<String> {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")

@@ -1,17 +1,17 @@
-//! The clocks and random names: the things judging never sees.
+//! The clocks, which judging never sees.
 //!
 //! - The time that a permission lasts is counted by two clocks, and both must allow it: the wall clock, which people read
 //!   and set, and the one that has run since the machine was started, asleep or not, which nobody sets.
 
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
 #[cfg(target_os = "linux")]
 mod linux;
-
 #[cfg(not(target_os = "linux"))]
-use elsewhere as system;
+mod unsupported;
+
 #[cfg(target_os = "linux")]
 use linux as system;
+#[cfg(not(target_os = "linux"))]
+use unsupported as system;
 
 use std::fmt;
 use std::io;
@@ -23,19 +23,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A name that nobody can guess: 80 bits from the kernel's random source, as lower-case letters and digits.
-///
-/// # Errors
-/// When the kernel has no random bytes to give.
-pub fn random_name() -> io::Result<String> {
-    const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-    Ok(system::random_bytes()?
-        .iter()
-        .filter_map(|b| ALPHABET.get(usize::from(b % 32)))
-        .map(|&b| char::from(b))
-        .collect())
 }
 
 /// A moment by both clocks.
@@ -70,12 +57,11 @@ impl Clock {
     pub fn of_machine() -> io::Result<Self> {
         let boot = system::boot_id()?;
         let now = || Moment { wall_ms: now_ms(), boot_ms: boot_ms() };
-        Ok(Self { now: Arc::new(now), boot: boot.trim().into(), is_machines: true })
+        Ok(Self { is_machines: true, ..Self::new(boot.trim(), now) })
     }
 
     /// Clocks that somebody else moves, and by which no alarm goes off.
-    #[cfg(test)]
-    pub fn moved_by(boot: &str, now: impl Fn() -> Moment + Send + Sync + 'static) -> Self {
+    pub fn new(boot: &str, now: impl Fn() -> Moment + Send + Sync + 'static) -> Self {
         Self { now: Arc::new(now), boot: boot.into(), is_machines: false }
     }
 

@@ -4,6 +4,17 @@
 //! - A secret goes into the one server's environment or headers that name it, and nowhere else: no error, log or `Debug` has it, and what
 //!   the server writes to standard error, or a remote one answers, has it replaced ([`SecretMask`]).
 //! - Without a keyring or file, or with a locked one, there is no secret, and what needs it does not run.
+//! - Never decides who may have a secret: the configuration names it, and the trusted process passes it on.
+//!
+//! ```
+//! use ironcurtain_secrets::{Secret, named};
+//!
+//! let name = named("keyring:github")?;
+//! assert!(name.is_some(), "the setting names a secret");
+//! let token = Secret::new("ghp_0123456789".into());
+//! assert_eq!(format!("{token:?}"), "Secret");
+//! # Ok::<(), ironcurtain_secrets::SecretNameError>(())
+//! ```
 
 mod age;
 mod error;

@@ -1,12 +1,8 @@
-//! No clock, no timer and no random bytes, for systems where nothing says which start of the machine this is: nothing starts there.
+//! No clock and no timer, for systems where nothing says which start of the machine this is: nothing starts there.
 
 use super::Moment;
 use std::convert::Infallible;
 use std::io;
-
-pub(super) fn random_bytes() -> io::Result<[u8; 16]> {
-    Err(io::ErrorKind::Unsupported.into())
-}
 
 pub(super) fn boot_id() -> io::Result<String> {
     Err(io::ErrorKind::Unsupported.into())

@@ -1,6 +1,6 @@
 //! Replacing a file in one step, or not at all; a link to it stays a link, and its mode stays.
 
-use ironcurtain_paths::bounded_read;
+use crate::{bounded_read, random_name};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -60,7 +60,7 @@ pub fn sweep(folder: &Path) -> io::Result<()> {
 /// Creates a temporary file in a folder. Its lock lasts as long as it is open.
 fn create_in(folder: &Path) -> io::Result<(PathBuf, File)> {
     for _ in 0..TRIES {
-        let path = folder.join(format!("{TEMPORARY}{}", crate::clock::random_name()?));
+        let path = folder.join(format!("{TEMPORARY}{}", random_name()?));
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         // Between its creation and its lock it may have been taken for one that was left.
         let is_ours =

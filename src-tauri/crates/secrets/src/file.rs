@@ -4,7 +4,7 @@
 //! - INVARIANT: what is in memory goes with the last handle, or when it is locked, and is overwritten then.
 
 use super::{Secret, SecretFileError, SecretName, age};
-use crate::atomic_file;
+use ironcurtain_paths::atomic_file;
 use ironcurtain_paths::bounded_read;
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeMap;

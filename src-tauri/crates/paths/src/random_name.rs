@@ -1,0 +1,28 @@
+//! Names that nobody can guess.
+
+use std::io;
+
+/// A name that nobody can guess: 80 bits from the kernel's random source, as lower-case letters and digits.
+///
+/// # Errors
+/// When the kernel has no random bytes to give.
+pub fn random_name() -> io::Result<String> {
+    const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    Ok(random_bytes()?
+        .iter()
+        .filter_map(|b| ALPHABET.get(usize::from(b % 32)))
+        .map(|&b| char::from(b))
+        .collect())
+}
+
+#[cfg(target_os = "linux")]
+fn random_bytes() -> io::Result<[u8; 16]> {
+    let mut bytes = [0_u8; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(bytes)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn random_bytes() -> io::Result<[u8; 16]> {
+    Err(io::ErrorKind::Unsupported.into())
+}
