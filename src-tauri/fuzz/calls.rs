@@ -1,7 +1,7 @@
 //! The calls of a client without a handshake.
 
 use crate::words::line_of;
-use ironcurtain_daemon::wire::{MODERN_REVISION, meta_key};
+use ironcurtain_mcp::wire::{STATELESS_VERSION, meta_key};
 use serde_json::{Value, json};
 
 /// The methods of the client.
@@ -50,7 +50,7 @@ pub fn request(id: u8, number: usize, call: &ClientCall, meta: u8, beside: &str)
             capabilities[name] = json!({});
         }
     }
-    let mut fields = json!({ (meta_key::PROTOCOL_VERSION): MODERN_REVISION, (meta_key::CLIENT_CAPABILITIES): capabilities });
+    let mut fields = json!({ (meta_key::PROTOCOL_VERSION): STATELESS_VERSION, (meta_key::CLIENT_CAPABILITIES): capabilities });
     match meta % 8 {
         1 => fields["progressToken"] = json!(id),
         2 => fields["progressToken"] = json!("p"),

@@ -1,4 +1,4 @@
-//! The protocol's own inspector, on its command line, in both eras.
+//! The protocol's own inspector, on its command line, in both versions.
 
 use crate::conformance::node;
 use crate::servers;

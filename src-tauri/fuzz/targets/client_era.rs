@@ -10,8 +10,8 @@ mod words;
 
 use arbitrary::Arbitrary;
 use calls::{ACKNOWLEDGED, ClientCall, INPUTS, METHODS, NEWS, request, taken_back};
-use ironcurtain_daemon::ClientEdge;
-use ironcurtain_daemon::wire::{
+use ironcurtain_mcp::client::FuzzedClient;
+use ironcurtain_mcp::wire::{
     Fields, Id, Incoming, Outgoing, Response, client_may_tell, meta_key, server_may_tell,
 };
 use libfuzzer_sys::fuzz_target;
@@ -65,7 +65,7 @@ enum Step<'a> {
 /// Everything that was said, as both sides must have understood it.
 #[derive(Default)]
 struct Talk {
-    edge: ClientEdge,
+    edge: FuzzedClient,
     calls: Vec<ClientCall>,
     /// The requests of the client that have no answer, and the numbers of their calls.
     open: HashMap<Id, Vec<Option<usize>>>,

@@ -6,7 +6,7 @@
 #[allow(dead_code, reason = "the other targets need the rest")]
 mod words;
 
-use ironcurtain_daemon::wire::{
+use ironcurtain_mcp::wire::{
     Id, Incoming, Line, Lines, Outgoing, Response, Salvage, error_line, id_in, notification_line,
     request_parts, response_parts,
 };

@@ -1,4 +1,4 @@
-//! A core with a handshake and a server of either era: whatever both say, a request has one answer, which is its own, and what passes
+//! A core with a handshake and a server of either version: whatever both say, a request has one answer, which is its own, and what passes
 //! is what was written.
 
 #![no_main]
@@ -8,7 +8,7 @@ mod words;
 
 use arbitrary::Arbitrary;
 use ironcurtain_daemon::server::{AtServer, ServerAnswer, ServerEdge, ServerRequest};
-use ironcurtain_daemon::wire::{Fields, Id, Incoming, MODERN_REVISION, Response, meta_key, server_may_tell};
+use ironcurtain_mcp::wire::{Fields, Id, Incoming, STATELESS_VERSION, Response, meta_key, server_may_tell};
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -111,7 +111,7 @@ struct Talk {
 fuzz_target!(|input: (bool, &str, Vec<Step<'_>>)| {
     let (is_modern, info, steps) = input;
     let greeting = json!({ "protocolVersion": "2025-11-25", "clientInfo": { "name": info }, "capabilities": { "tasks": {} } });
-    let discovered = json!({ "supportedVersions": [MODERN_REVISION, info],
+    let discovered = json!({ "supportedVersions": [STATELESS_VERSION, info],
         "capabilities": { "tools": { "listChanged": true }, "resources": { "subscribe": true } } });
     let discovered = is_modern.then(|| raw(&discovered.to_string()));
     let edge = ServerEdge::new(&raw(&greeting.to_string()), discovered.as_deref()).unwrap();
@@ -310,7 +310,7 @@ impl Talk {
                     assert!(!NOT_SENT.contains(&&*method), "{method}");
                     let meta: HashMap<String, Value> =
                         serde_json::from_str(params.get("_meta").unwrap().get()).unwrap();
-                    assert_eq!(meta[meta_key::PROTOCOL_VERSION], MODERN_REVISION);
+                    assert_eq!(meta[meta_key::PROTOCOL_VERSION], STATELESS_VERSION);
                     assert_eq!(meta[meta_key::CLIENT_CAPABILITIES], json!({}));
                 }
                 self.at_server.push((id, number));

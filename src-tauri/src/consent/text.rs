@@ -3,7 +3,7 @@
 //! - Whatever comes in, what goes out has no control or direction-changing character left and a known length.
 //! - Nothing here is markup; whoever draws it sets it as plain text.
 
-use ironcurtain_daemon::consent::visible;
+use ironcurtain_visible as visible;
 use std::path::Path;
 
 /// Longest name of a program, server or tool that is put into a sentence.

@@ -18,7 +18,8 @@ mod together;
 pub(crate) use together::CallView;
 
 use super::text;
-use ironcurtain_daemon::consent::{Lifetime, Piece, Preview, Question, Reach, Verb, visible};
+use ironcurtain_daemon::consent::{Lifetime, Piece, Preview, Question, Reach, Verb};
+use ironcurtain_visible as visible;
 use room::Rest;
 use serde::Serialize;
 use std::path::Path;

@@ -12,8 +12,8 @@ use ironcurtain_admin::catalog::{
 };
 use ironcurtain_admin::identity::{IdentityChangeError, kept};
 use ironcurtain_daemon::config::Server;
-use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::home::Home;
+use ironcurtain_visible as visible;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Display;

@@ -11,7 +11,7 @@ use ironcurtain_admin::catalog::GivenSecrets;
 use ironcurtain_admin::clients::{
     ClientChange, ClientError, ClientReport, ClientState, ClientTarget, Clients, ConnectRequest, EntryUse,
 };
-use ironcurtain_daemon::consent::visible;
+use ironcurtain_visible as visible;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

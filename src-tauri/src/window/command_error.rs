@@ -1,7 +1,7 @@
 //! Why a command failed, for the page.
 
-use ironcurtain_daemon::consent::visible;
 use ironcurtain_protocol::{ErrorCode, Reply};
+use ironcurtain_visible as visible;
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 

@@ -4,8 +4,8 @@ use super::AppState;
 use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use ironcurtain_admin::identity::{IdentityChangeError, SuspendedServer};
-use ironcurtain_daemon::consent::visible;
 use ironcurtain_protocol::Request;
+use ironcurtain_visible as visible;
 
 /// Keeps what was shown for the new program, or puts it aside. `found` is the program that was shown.
 pub(super) async fn decide_identity(

@@ -8,7 +8,7 @@ use ironcurtain_admin::catalog::{
     Addition, Bundle, BundleAnswers, BundleError, BundleSetting, SettingKind, secret_name,
 };
 use ironcurtain_daemon::Home;
-use ironcurtain_daemon::consent::visible;
+use ironcurtain_visible as visible;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -10,9 +10,10 @@ use crate::backend::Trusted;
 use crate::consent::AnswerSink;
 use ironcurtain_admin::inspect::{Inspection, sight};
 use ironcurtain_daemon::consent::{
-    Answer, Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb, visible,
+    Answer, Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb,
 };
 use ironcurtain_protocol::ClientView;
+use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -5,7 +5,7 @@ use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use ironcurtain_admin::clients::Clients;
 use ironcurtain_admin::profiles::{ServerProfile, profiles as all_profiles, remove_profile, set_profile};
-use ironcurtain_daemon::consent::visible;
+use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

@@ -6,8 +6,8 @@ use super::AppState;
 use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use ironcurtain_admin::plain_secrets::{PlainSecret, SecretMove, keep};
-use ironcurtain_daemon::consent::visible;
 use ironcurtain_secrets::{Secret, SecretError, SecretName, SecretPlace, SecretStore, in_time};
+use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::sync::{Mutex, PoisonError};
 

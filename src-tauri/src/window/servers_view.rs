@@ -9,13 +9,13 @@ use ironcurtain_admin::limits::{Limit, ServerLimit, limits};
 use ironcurtain_admin::openings::{Opening, openings};
 use ironcurtain_admin::removal::{TakenOut, taken_out};
 use ironcurtain_daemon::config::ConfigError;
-use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::containment::view_of;
 use ironcurtain_daemon::packages::{PackageState, Packages, RunnerCommand};
 use ironcurtain_daemon::{FileView, Home, PolicySnapshot, Server, Servers, SnapshotError};
 use ironcurtain_policy::{Annotations, Role, ToolAnnotation};
 use ironcurtain_policy_tools::propose::Proposal;
 use ironcurtain_protocol::SessionView;
+use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

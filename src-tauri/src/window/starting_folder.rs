@@ -9,7 +9,7 @@ use super::grants::trusted;
 use super::pick::Picked;
 use ironcurtain_admin::rules::{RulesError, rules_in_force, write_rules};
 use ironcurtain_daemon::Home;
-use ironcurtain_daemon::consent::visible;
+use ironcurtain_visible as visible;
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -5,10 +5,10 @@
 
 use crate::trial::PolicyTrial;
 use ironcurtain_daemon::config::{FileView, NetworkSettings, SandboxSettings, Server};
-use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::packages::{Registry, RequestedPackage, RunnerCommand};
 use ironcurtain_policy::{DeniedBy, Verdict};
 use ironcurtain_secrets::{named, named_in_header};
+use ironcurtain_visible as visible;
 use serde_json::Map;
 use std::fmt::{self, Display, Formatter};
 

@@ -1,7 +1,7 @@
 //! The server that a task is about, by its name.
 
 use ironcurtain_daemon::config::{Server, Servers};
-use ironcurtain_daemon::consent::visible;
+use ironcurtain_visible as visible;
 
 /// There is no such server.
 #[derive(Debug, thiserror::Error)]

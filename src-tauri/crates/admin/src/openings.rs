@@ -6,11 +6,11 @@
 
 use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_daemon::config::{Server, Servers};
-use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::home::Home;
 use ironcurtain_daemon::{PolicySnapshot, Sandbox};
 use ironcurtain_egress::HostRules;
 use ironcurtain_paths::{PathKind, Resolver};
+use ironcurtain_visible as visible;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;

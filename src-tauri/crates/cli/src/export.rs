@@ -7,7 +7,7 @@ use crate::sheet::{Sheet, counted};
 use anyhow::Context;
 use ironcurtain_admin::export::{ExportError, ExportForm, export as write};
 use ironcurtain_daemon::Home;
-use ironcurtain_daemon::consent::visible;
+use ironcurtain_visible as visible;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal};

@@ -6,7 +6,7 @@
 
 use crate::sheet::Sheet;
 use anyhow::bail;
-use ironcurtain_daemon::consent::visible;
+use ironcurtain_visible as visible;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};

@@ -3,7 +3,7 @@
 //! - Every line break is ours. Whatever is in a line is made visible, so nothing that comes from an agent, a server or
 //!   the name of a file can begin a line of its own or steer the terminal.
 
-use ironcurtain_daemon::consent::visible;
+use ironcurtain_visible as visible;
 use std::fmt;
 
 /// Lines for people.

@@ -28,12 +28,13 @@ use crate::home::private_dir;
 use crate::identity::Client;
 use crate::listener::OutgoingNote;
 use crate::server::MemoryShare;
-use crate::session::{CUT_OFF, ClientEra, Session};
-use crate::wire::{Fields, Outbox, notification_line};
+use crate::session::{CUT_OFF, Session};
 use catalogue::Catalogue;
 use from_client::Waiting;
 use greeting::Greeting;
 use ironcurtain_audit::Entry;
+use ironcurtain_mcp::client::ClientVersion;
+use ironcurtain_mcp::wire::{Fields, Outbox, notification_line};
 use ironcurtain_paths::random_name;
 use ironcurtain_protocol::ShimNote;
 use lists::Kind;
@@ -105,7 +106,7 @@ pub(crate) struct Opened {
     events: mpsc::UnboundedReceiver<FromUpstream>,
     notes: mpsc::UnboundedReceiver<OutgoingNote>,
     unread: Vec<u8>,
-    era: ClientEra,
+    version: ClientVersion,
 }
 
 impl Aggregate {
@@ -120,7 +121,7 @@ impl Aggregate {
             Some(moved) => moved,
             None => MovedAggregate::none(random_name()?),
         };
-        let MovedAggregate { id, greeting, level, tasks, upstreams, unread, era, .. } = moved;
+        let MovedAggregate { id, greeting, level, tasks, upstreams, unread, version, .. } = moved;
         let greeting = greeting.and_then(|params| Greeting::of(Some(&params)).ok());
         let ((events, from_upstreams), (notes, for_shim)) =
             (mpsc::unbounded_channel(), mpsc::unbounded_channel());
@@ -153,7 +154,7 @@ impl Aggregate {
             running: HashSet::new(),
         };
         aggregate.follow();
-        Ok(Opened { aggregate, events: from_upstreams, notes: for_shim, unread, era })
+        Ok(Opened { aggregate, events: from_upstreams, notes: for_shim, unread, version })
     }
 
     /// Begins what is configured and not there, and ends what is there and configured no longer, or in another way.

@@ -269,7 +269,7 @@ fn checked(session: &str) -> Result<(), DecideError> {
     if is_plain && Path::new(session).file_name().is_some() {
         Ok(())
     } else {
-        Err(DecideError::NoSession(crate::consent::visible::line(session)))
+        Err(DecideError::NoSession(ironcurtain_visible::line(session)))
     }
 }
 

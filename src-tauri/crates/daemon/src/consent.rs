@@ -22,7 +22,6 @@ mod rate;
 mod showable;
 mod stops;
 mod terminal;
-pub mod visible;
 mod words;
 
 pub use crate::grants::Lifetime;

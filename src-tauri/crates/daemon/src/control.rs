@@ -11,8 +11,8 @@ use crate::daemon_state::DaemonState;
 use crate::listener::{Peer, send};
 use crate::metrics::Gauges;
 use crate::view;
-use crate::wire::{Line, Lines};
 use ironcurtain_audit as audit;
+use ironcurtain_mcp::wire::{Line, Lines};
 use ironcurtain_protocol::{
     AuditCheckView, ErrorCode, GrantView, MAX_FRAME_BYTES, Passphrase, Protection, Reply, ReplyFrame,
     Request, RequestFrame, SecretsFileView, StatusView,

@@ -28,10 +28,10 @@ use crate::server_identity::{Identities, bind_existing};
 use crate::services::Services;
 use crate::session_log::SessionLogs;
 use crate::shutdown::Shutdown;
-use crate::wire::{KnownEras, KnownInstructions, Memory};
 use crate::workspaces::Workspaces;
 use ironcurtain_audit::clock::Clock;
 use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, Keeping, Unfinished};
+use ironcurtain_mcp::wire::{KnownInstructions, KnownVersions, Memory};
 use ironcurtain_paths::atomic_file;
 use ironcurtain_protocol::{AskedOn, Reply, Request};
 use ironcurtain_sandbox::SandboxLaunchError;
@@ -202,7 +202,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         metrics: Metrics::default(),
         autostart,
         logs: SessionLogs::start().map_err(StartError::Thread)?,
-        eras: KnownEras::default(),
+        versions: KnownVersions::default(),
         instructions: KnownInstructions::default(),
         memory,
         shutdown,

@@ -37,7 +37,6 @@ mod session;
 mod session_log;
 mod shutdown;
 mod view;
-pub mod wire;
 mod workspaces;
 
 pub use config::{
@@ -57,6 +56,4 @@ pub use home::{Account, Home, HomeError, OtherHome, UnresolvedPath, canonical_ho
 pub use listener::ListenError;
 pub use policy_snapshot::{ExposedFile, PolicyFiles, PolicySnapshot, SnapshotError};
 pub use protection::{Exposure, WritableBy, protection};
-#[cfg(feature = "fuzzing")]
-pub use session::ClientEdge;
 pub use view::{shown_entry, time_of_day};

@@ -3,7 +3,7 @@
 //! - One daemon per user: whoever holds the lock of the state and that of the socket listens.
 //! - A peer of another user is refused before anything it says is read.
 
-use crate::wire::{Inlet, Input, Outlet, Output};
+use ironcurtain_mcp::wire::{Inlet, Input, Outlet, Output};
 use ironcurtain_paths::bounded_read;
 use ironcurtain_protocol::{Hello, HelloRefusal, MAX_FRAME_BYTES, RefusalCode, ShimNote, VERSION, Welcome};
 use rustix::fs::FlockOperation;

@@ -16,9 +16,9 @@ use crate::reload::{SessionSettings, Writable};
 use crate::server_identity::{Identities, IdentityGate, KeptUnderName};
 use crate::session_log::SessionLogs;
 use crate::shutdown::Shutdown;
-use crate::wire::{KnownEras, KnownInstructions, Memory};
 use crate::workspaces::Workspaces;
 use ironcurtain_audit::Audit;
+use ironcurtain_mcp::wire::{KnownInstructions, KnownVersions, Memory};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +60,7 @@ pub struct Services {
     /// The logs of sessions.
     pub(crate) logs: SessionLogs,
     /// The eras of the protocol that server programs speak.
-    pub(crate) eras: KnownEras,
+    pub(crate) versions: KnownVersions,
     /// The words of server programs about their own use.
     pub(crate) instructions: KnownInstructions,
     /// The memory for messages on their way.

@@ -3,8 +3,8 @@
 //!
 //! - One thread writes all of them, and nobody waits for it: what comes faster than it is written is counted, not kept.
 
-use crate::consent::visible;
 use ironcurtain_paths::bounded_read;
+use ironcurtain_visible as visible;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};

@@ -7,7 +7,7 @@ pub(crate) use activity::activity;
 pub use activity::shown_entry;
 pub(crate) use questions::questions;
 
-use crate::consent::{Lifetime, visible};
+use crate::consent::Lifetime;
 use crate::grants::{Ending, Files, Granted, StandingGrant};
 use crate::server::still_there;
 use crate::workspaces::Declined;
@@ -17,6 +17,7 @@ use ironcurtain_audit::{CallResult, DecidedBy, Entry, EscalationResult, Event, P
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::GrantKind;
 use ironcurtain_protocol::GrantView;
+use ironcurtain_visible as visible;
 use std::time::Duration;
 
 /// The longest name of a client, a server or a tool that is shown, in characters.

@@ -15,7 +15,7 @@ use crate::consent::reading::Extent;
 use crate::consent::view::{ConsentView, TextBlock};
 use gtk::prelude::*;
 use gtk::{Align, Orientation, gdk};
-use ironcurtain_daemon::consent::visible;
+use ironcurtain_visible as visible;
 use std::cell::OnceCell;
 use std::time::Duration;
 

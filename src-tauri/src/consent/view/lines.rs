@@ -3,7 +3,8 @@
 use super::room::Rest;
 use super::{LineView, Span, Tone, span};
 use crate::consent::text;
-use ironcurtain_daemon::consent::{Consequence, Piece, Question, Verb, visible};
+use ironcurtain_daemon::consent::{Consequence, Piece, Question, Verb};
+use ironcurtain_visible as visible;
 use std::path::Path;
 
 /// Longest text of the agent's in a line. A path is shown whole: the system bounds it.

@@ -4,7 +4,7 @@
 
 use super::TextBlock;
 use crate::consent::text;
-use ironcurtain_daemon::consent::visible;
+use ironcurtain_visible as visible;
 
 /// The texts that were cut.
 #[derive(Debug, Default)]

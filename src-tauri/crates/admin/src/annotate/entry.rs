@@ -1,8 +1,8 @@
 //! Proposed annotations of one server, as they are shown and as they are written.
 
 use crate::inspect::{ListedTool, fingerprint};
-use ironcurtain_daemon::consent::visible;
 use ironcurtain_policy_tools::propose::{Confidence, Proposal, ProposalHints, Tool, propose};
+use ironcurtain_visible as visible;
 use serde_json::{Map, Value, json};
 
 /// The part of a description that is kept as a comment, in characters.

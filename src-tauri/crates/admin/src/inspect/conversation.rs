@@ -1,11 +1,11 @@
 //! The conversation with a server that is only asked for its tools.
 
 use super::fault::{MESSAGE, MOST_BYTES, ServerFault};
-use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::server::process::{Process, ProcessHold, ServerStderr};
-use ironcurtain_daemon::wire::{Id, Incoming, Input, Line, Lines, Output, Response};
-use ironcurtain_daemon::wire::{error_line, notification_line, request_line, result_line};
+use ironcurtain_mcp::wire::{Id, Incoming, Input, Line, Lines, Output, Response};
+use ironcurtain_mcp::wire::{error_line, notification_line, request_line, result_line};
 use ironcurtain_paths::CanonicalPath;
+use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;
 use serde_json::json;
 use serde_json::value::RawValue;

@@ -3,9 +3,9 @@
 use super::{InspectError, Inspection, StartedAlone, slow, start_by_itself};
 use crate::named_server::named_server;
 use ironcurtain_daemon::config::Servers;
-use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::server::process::{LoneProcess, ServerStderr};
-use ironcurtain_daemon::wire::Input;
+use ironcurtain_mcp::wire::Input;
+use ironcurtain_visible as visible;
 use serde_json::json;
 use std::path::Path;
 use tokio::io::AsyncReadExt;

@@ -2,8 +2,8 @@
 
 use super::conversation::Conversation;
 use super::fault::{MOST_PAGES, MOST_TOOLS, ServerFault};
-use ironcurtain_daemon::consent::visible;
 use ironcurtain_policy::strict::UniqueNames;
+use ironcurtain_visible as visible;
 use rmcp::model::ProtocolVersion;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;

@@ -3,12 +3,12 @@
 //! - Hosts are those that it called and that its entry does not open. Files are those that it complained about in the words
 //!   of an operating system: a guess, made for a person to look at, that opens nothing by itself.
 
-use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::network::{ServesNetwork, Serving};
 use ironcurtain_egress::{
     BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostRules, Proxy, ProxyLimits, Record,
     RecordError, SystemResolver,
 };
+use ironcurtain_visible as visible;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::Path;

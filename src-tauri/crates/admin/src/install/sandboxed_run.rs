@@ -8,11 +8,11 @@ use ironcurtain_daemon::config::{FileView, LimitSettings};
 use ironcurtain_daemon::containment::Surroundings;
 use ironcurtain_daemon::containment::{Profile, limits};
 use ironcurtain_daemon::server::control::SupervisorControl;
-use ironcurtain_daemon::wire::Input;
 use ironcurtain_egress::{
     BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostRules, Proxy, ProxyLimits, Record,
     RecordError, SystemResolver, serve,
 };
+use ironcurtain_mcp::wire::Input;
 use ironcurtain_sandbox::{KillHandle, LaunchedSandbox, NetworkAccess, Spec, UnixSockets, launch};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -10,9 +10,9 @@ use ironcurtain_admin::install::{
     Installed, Installer, ToolChange, Update, Updated, install as install_package, look_for_update,
 };
 use ironcurtain_daemon::Home;
-use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::packages::PackageState;
 use ironcurtain_secrets::SecretStore;
+use ironcurtain_visible as visible;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -6,7 +6,7 @@
 use super::lists::{Kind, Lists};
 use super::names::{Names, Owned};
 use super::qualified::{is_reserved, parse, qualified};
-use crate::wire::Fields;
+use ironcurtain_mcp::wire::Fields;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::{BTreeMap, HashSet};

@@ -11,12 +11,13 @@ use super::upstream::Phase;
 use super::welcoming::Unanswered;
 use super::{Aggregate, task_lists};
 use crate::server::MemoryShare;
-use crate::session::{FromClient, RefusedRequest};
-use crate::wire::{
+use ironcurtain_audit::{DecidedBy, Entry, Event, PolicyDecision, redacted};
+use ironcurtain_mcp::client::ClientMessage;
+use ironcurtain_mcp::client::RefusedRequest;
+use ironcurtain_mcp::wire::{
     Fields, Id, Incoming, Line, MAX_LINE_BYTES, Outgoing, Salvage, error_line, id_in, members,
     notification_line, request_line, response_line, result_line,
 };
-use ironcurtain_audit::{DecidedBy, Entry, Event, PolicyDecision, redacted};
 use rmcp::model::ErrorCode;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -39,10 +40,10 @@ pub(super) struct Waiting {
 
 impl Aggregate {
     /// Takes what the client says.
-    pub(super) async fn client_says(&mut self, said: FromClient) {
+    pub(super) async fn client_says(&mut self, said: ClientMessage) {
         let said = match said {
-            FromClient::Line(said) => said,
-            FromClient::Refused(refused) => {
+            ClientMessage::Line(said) => said,
+            ClientMessage::Refused(refused) => {
                 let RefusedRequest { id, method, params, why } = refused;
                 return self.turned_away(&id, &method, params.as_deref(), &why).await;
             }

@@ -4,11 +4,11 @@ use super::lists::{Kind, Listed};
 use super::tables::{Asked, Own};
 use super::upstream::Phase;
 use super::{Aggregate, MOST_WARNINGS};
-use crate::consent::visible;
-use crate::wire::{
+use ironcurtain_mcp::wire::{
     Fields, Held, Id, Incoming, Outgoing, Response, error_line, notification_line, request_line,
     request_parts, response_parts,
 };
+use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;
 use serde::Deserialize;
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! The client's greeting, which is answered before any server has come, and passed on to each of them.
 
-use crate::wire::{Fields, LEGACY_REVISIONS};
+use ironcurtain_mcp::wire::{Fields, HANDSHAKE_VERSIONS};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -33,8 +33,8 @@ impl Greeting {
         let wanted =
             params.get("protocolVersion").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
         let known =
-            wanted.and_then(|wanted| LEGACY_REVISIONS.into_iter().find(|revision| *revision == wanted));
-        let [newest, ..] = LEGACY_REVISIONS;
+            wanted.and_then(|wanted| HANDSHAKE_VERSIONS.into_iter().find(|revision| *revision == wanted));
+        let [newest, ..] = HANDSHAKE_VERSIONS;
         let revision = known.unwrap_or(newest);
         params.set("protocolVersion", to_raw_value(revision)?);
         if let Some(capabilities) = params.get("capabilities") {

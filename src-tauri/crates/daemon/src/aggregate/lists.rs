@@ -1,6 +1,6 @@
 //! The lists of one server, read to their end within bounds.
 
-use crate::wire::Fields;
+use ironcurtain_mcp::wire::Fields;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 

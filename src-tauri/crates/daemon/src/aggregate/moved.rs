@@ -6,8 +6,9 @@
 
 use super::upstream::Phase;
 use super::{Aggregate, CUT_OFF, FromUpstream, private_dir};
-use crate::session::{ClientEra, Kept, TicketError, as_base64, take_kept};
-use crate::wire::Fields;
+use crate::session::{Kept, TicketError, as_base64, take_kept};
+use ironcurtain_mcp::client::ClientVersion;
+use ironcurtain_mcp::wire::Fields;
 use ironcurtain_protocol::ShimNote;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -28,7 +29,7 @@ pub(crate) struct MovedAggregate {
     pub(super) tasks: HashMap<String, String>,
     /// The sessions, by their server.
     pub(super) upstreams: BTreeMap<String, MovedUpstream>,
-    pub(super) era: ClientEra,
+    pub(super) version: ClientVersion,
     /// Bytes of the client, from the beginning of a message.
     #[serde(with = "as_base64")]
     pub(super) unread: Vec<u8>,
@@ -53,7 +54,7 @@ impl MovedAggregate {
             level: None,
             tasks: HashMap::new(),
             upstreams: BTreeMap::new(),
-            era: ClientEra::default(),
+            version: ClientVersion::default(),
             unread: Vec::new(),
         }
     }
@@ -78,7 +79,7 @@ impl Aggregate {
     /// Moves the connection to the trusted process that takes the place of this one; `false` where it cannot be moved.
     pub(super) async fn moves(
         &mut self,
-        (unread, era): (&[u8], &(dyn Fn() -> ClientEra + Send + Sync)),
+        (unread, version): (&[u8], &(dyn Fn() -> ClientVersion + Send + Sync)),
         events: &mut mpsc::UnboundedReceiver<FromUpstream>,
     ) -> bool {
         self.cut_off(CUT_OFF);
@@ -89,7 +90,7 @@ impl Aggregate {
             return false;
         }
         self.to_client.is_written().await;
-        match self.keep(unread, era()) {
+        match self.keep(unread, version()) {
             // A shim that is gone is seen to be gone.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
             Err(problem) => {
@@ -99,7 +100,7 @@ impl Aggregate {
         }
     }
 
-    fn keep(&mut self, unread: &[u8], era: ClientEra) -> io::Result<String> {
+    fn keep(&mut self, unread: &[u8], version: ClientVersion) -> io::Result<String> {
         let sessions = self.state.services.home.sessions();
         private_dir(&sessions.join(&self.id)).map_err(io::Error::other)?;
         let upstreams = std::mem::take(&mut self.tickets).into_iter().filter_map(|(server, ticket)| {
@@ -114,7 +115,7 @@ impl Aggregate {
             greeting: self.greeting.as_ref().map(|greeting| greeting.params.clone()),
             level: self.level.clone(),
             tasks: self.tables.tasks().clone(),
-            era,
+            version,
             unread: unread.to_vec(),
         };
         Kept::keep(&sessions, &self.id, moved)

@@ -3,7 +3,7 @@
 use super::upstream::{FromUpstream, Upstream};
 use super::{Aggregate, COPIES, Opened};
 use crate::listener::{ClientStdio, attend};
-use crate::session::ClientLines;
+use ironcurtain_mcp::client::ClientReader;
 use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -33,10 +33,10 @@ impl Opened {
 
     /// Serves the client to the end, as a session is served: `shim` is the connection to a shim that waits.
     pub(crate) async fn serve(self, stdio: ClientStdio, shim: Option<UnixStream>) {
-        let Self { mut aggregate, mut events, notes, unread, era } = self;
+        let Self { mut aggregate, mut events, notes, unread, version } = self;
         aggregate.to_client.open_to(stdio.output);
         let memory = aggregate.state.services.memory.allowance(COPIES);
-        let mut lines = ClientLines::new(memory, stdio.input, unread, aggregate.to_client.clone(), era);
+        let mut lines = ClientReader::new(memory, stdio.input, unread, aggregate.to_client.clone(), version);
         let can_move = shim.is_some();
         let hung_up = async {
             match shim {
@@ -61,9 +61,9 @@ impl Opened {
                 }
             }
             Ending::TakenOver => {
-                let era = lines.era();
+                let version = lines.version();
                 if let Some(unread) = lines.rest().filter(|_| can_move)
-                    && aggregate.moves((&unread, &era), &mut events).await
+                    && aggregate.moves((&unread, &version), &mut events).await
                 {
                     // A shim that does not take the note is gone.
                     let _ = tokio::time::timeout(ANSWERS_BOUND, hung_up).await;
@@ -83,7 +83,7 @@ impl Aggregate {
     /// Passes messages to and fro until the connection ends.
     async fn listen(
         &mut self,
-        lines: &mut ClientLines,
+        lines: &mut ClientReader,
         events: &mut mpsc::UnboundedReceiver<FromUpstream>,
     ) -> Ending {
         let (shutdown, unread) = (self.state.services.shutdown.clone(), self.unread.clone());

@@ -4,7 +4,7 @@
 //! - INVARIANT: a server can neither answer, nor report on, nor take back what another one was asked.
 
 use super::lists::{Kind, Listed};
-use crate::wire::{Fields, Id};
+use ironcurtain_mcp::wire::{Fields, Id};
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashMap;
 

@@ -7,7 +7,7 @@ use super::Aggregate;
 use super::lists::Listed;
 use super::tables::Own;
 use super::upstream::Phase;
-use crate::wire::{Fields, Id, Response, result_line};
+use ironcurtain_mcp::wire::{Fields, Id, Response, result_line};
 use rmcp::model::ErrorCode;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};

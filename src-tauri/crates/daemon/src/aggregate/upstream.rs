@@ -12,7 +12,7 @@ use crate::listener::OutgoingNote;
 use crate::server::MemoryShare;
 use crate::services::Services;
 use crate::session::{Attached, Beginning, MovedSession, Session, SessionError, TicketError};
-use crate::wire::{Allowance, Fields, HandedLine, Inlet, MEDIUM, Outgoing, Outlet};
+use ironcurtain_mcp::wire::{Allowance, Fields, HandedLine, Inlet, MEDIUM, Outgoing, Outlet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,8 +5,8 @@
 
 use super::Aggregate;
 use super::upstream::Phase;
-use crate::consent::visible;
-use crate::wire::{Fields, Id, notification_line, result_line};
+use ironcurtain_mcp::wire::{Fields, Id, notification_line, result_line};
+use ironcurtain_visible as visible;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;

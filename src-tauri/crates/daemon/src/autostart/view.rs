@@ -1,10 +1,10 @@
 //! The record of a session as people are shown it. Names, paths and texts that come from elsewhere are made visible.
 
 use super::session_record::{LeftFile, SessionRecord};
-use crate::consent::visible;
 use ironcurtain_audit::FileDecision;
 use ironcurtain_protocol::{LeftFileView, LeftState, SessionRecordView};
 use ironcurtain_sandbox::autostart::{ChangeKind, Finding};
+use ironcurtain_visible as visible;
 use std::collections::BTreeSet;
 
 /// The longest difference that is shown, in characters.

@@ -1,9 +1,9 @@
 //! Effects of a yes beyond those of the call itself, a sentence each. Pure.
 
-use super::visible;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Escalation, ResolvedCall, Role, RuleReason};
 use ironcurtain_sandbox::autostart;
+use ironcurtain_visible as visible;
 
 /// The reason for the worst that is asked about. Several for the same thing are in the order of the judge.
 pub(super) fn worst_reason(escalation: &Escalation) -> &RuleReason {

@@ -9,7 +9,7 @@ mod called;
 mod request;
 
 use super::words::{Amount, note};
-use super::{Consequence, Piece, visible};
+use super::{Consequence, Piece};
 use crate::resolve::{FoundPath, FoundPaths};
 pub(super) use called::text_of;
 use ironcurtain_paths::{CanonicalPath, Link, PathKind};
@@ -17,6 +17,7 @@ use ironcurtain_policy::{
     ApprovalSubject, PendingApproval, ResolvedCall, ResolvedValue, Resource, Role, RoleSet, Verb,
 };
 use ironcurtain_sandbox::autostart;
+use ironcurtain_visible as visible;
 use serde_json::Value;
 use std::cmp::Reverse;
 

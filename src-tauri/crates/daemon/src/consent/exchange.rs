@@ -10,14 +10,13 @@ use super::identical::{AskedFirst, QuestionEnd, Turn};
 use super::late::can_be_late;
 use super::missed::Inquiry;
 use super::rate::TooMany;
-use super::{
-    Broker, Lifetime, NotApproved, Offer, Principal, QuestionLimits, QuestionOutcome, grants_of, visible,
-};
+use super::{Broker, Lifetime, NotApproved, Offer, Principal, QuestionLimits, QuestionOutcome, grants_of};
 use crate::grants::{GrantError, Granted, Grants, StandingGrant, StoreError};
 use crate::metrics::Metrics;
 use ironcurtain_audit::clock::{boot_ms, now_ms};
 use ironcurtain_audit::{Audit, AuditError, Entry, EscalationResult, Event, PolicyDecision};
 use ironcurtain_paths::random_name;
+use ironcurtain_visible as visible;
 use std::io;
 use std::time::Duration;
 use tokio::sync::watch;

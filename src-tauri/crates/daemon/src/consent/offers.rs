@@ -13,10 +13,11 @@ pub(crate) use tool::may_last;
 pub(super) use tool::tool_offer;
 
 use super::grantable::{Grantable, RequestedAccess, folders, merged};
-use super::{Consequence, Lifetime, Offer, Piece, Principal, Reach, visible};
+use super::{Consequence, Lifetime, Offer, Piece, Principal, Reach};
 use crate::grants::{GrantLimits, GrantSubject, Granted, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, AccessSet};
+use ironcurtain_visible as visible;
 use project::{open_folder_offer, project_offers};
 
 /// The words on the choice to allow a call as a whole.

@@ -5,7 +5,8 @@
 
 use super::comparison::Compared;
 use super::words::Amount;
-use super::{Preview, binary, visible, words};
+use super::{Preview, binary, words};
+use ironcurtain_visible as visible;
 use serde_json::{Map, Value};
 
 /// A preview, with the argument that it shows, and how much would be written or changed, in words.

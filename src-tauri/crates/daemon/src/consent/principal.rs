@@ -1,10 +1,10 @@
 //! The principal of a question, of an entry on record and of a grant: one client with one server, in one session.
 
-use super::visible;
 use crate::grants::GrantSubject;
 use crate::identity::Client;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_protocol::ClientView;
+use ironcurtain_visible as visible;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// One client with one server, in one session.

@@ -12,7 +12,7 @@ pub use give_error::GiveError;
 
 use super::Daemon;
 use crate::autostart::runs_later;
-use crate::consent::{Lifetime, visible};
+use crate::consent::Lifetime;
 use crate::control::{self, Asker};
 use crate::grants::{Files, GrantSubject, Granted, StandingGrant};
 use ironcurtain_audit::clock::now_ms;
@@ -21,6 +21,7 @@ use ironcurtain_paths::random_name;
 use ironcurtain_paths::{PathKind, Resolver};
 use ironcurtain_policy::{AccessSet, GrantKind};
 use ironcurtain_protocol::{Reply, Request};
+use ironcurtain_visible as visible;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -6,9 +6,9 @@
 use super::caller::Caller;
 use super::pace::Pace;
 use super::reach::{ReachableHosts, lent_to};
-use crate::consent::visible;
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision};
 use ironcurtain_egress::{BoxFuture, ConnectionVerdict, Host, HostPort, PermittedBy, Record, RecordError};
+use ironcurtain_visible as visible;
 use std::sync::Arc;
 
 /// Writes down what is decided.

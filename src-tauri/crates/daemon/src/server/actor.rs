@@ -27,9 +27,9 @@ use super::roots::ServerView;
 use super::told::{Greeted, Told};
 use super::{MountLease, ServerError};
 use crate::mounts::Need;
-use crate::wire::Era;
 use files::SessionFiles;
 use ironcurtain_audit::{Entry, Event};
+use ironcurtain_mcp::wire::ProtocolVersion;
 use ironcurtain_paths::CanonicalPath;
 use reconcile::ServerRules;
 use recreating::RecreatedFiles;
@@ -341,8 +341,8 @@ impl Actor {
         let why = DownReason::Ended(Arc::new(ending));
         self.unanswered += u32::from(was_greeted);
         if was_probed {
-            // It is of the other era, and is greeted as that.
-            self.options.eras.remember(&self.options.server.command_line(), Era::Legacy);
+            // It is of the other version, and is greeted as that.
+            self.options.versions.remember(&self.options.server.command_line(), ProtocolVersion::Handshake);
         }
         if was_greeted && (was_probed || !self.told.is_awaited()) && self.unanswered < MOST_GREETINGS {
             self.mounted.clear();

@@ -19,12 +19,12 @@ pub use asked::{AtServer, PendingRequest, ServerAnswer};
 use super::down::{NoAnswer, ServerExit};
 use super::request::ServerRequest;
 use super::roots::ServerView;
-use crate::consent::visible;
 use crate::session_log::SessionLog;
-use crate::wire::{Allowance, Gathered, Id, Input, Outbox, Outgoing, Output, Response, Share};
-use crate::wire::{notification_line, request_parts, response_parts};
 use asked::Asked;
 pub(super) use asked::Then;
+use ironcurtain_mcp::wire::{Allowance, Gathered, Id, Input, Outbox, Outgoing, Output, Response, Share};
+use ironcurtain_mcp::wire::{notification_line, request_parts, response_parts};
+use ironcurtain_visible as visible;
 use modern::ModernServer;
 #[cfg(feature = "fuzzing")]
 pub use modern::ServerEdge;

@@ -1,7 +1,7 @@
 //! Why a server is not running, and why a request to it has no answer.
 
 use super::start_error::ServerStartError;
-use crate::wire::MAX_LINE_BYTES;
+use ironcurtain_mcp::wire::MAX_LINE_BYTES;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

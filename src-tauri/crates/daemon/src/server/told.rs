@@ -6,7 +6,7 @@
 use super::connection::{MemoryShare, ServerAnswer, ServerConnection};
 use super::down::DownReason;
 use super::request::ServerRequest;
-use crate::wire::Response;
+use ironcurtain_mcp::wire::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 
 use crate::containment::annotate;
 use crate::server::ServerAnswer;
-use crate::wire::{Fields, Response};
 use ironcurtain_egress::Host;
+use ironcurtain_mcp::wire::{Fields, Response};
 use serde_json::value::{RawValue, to_raw_value};
 
 /// Words with which programs say that they cannot find a host.

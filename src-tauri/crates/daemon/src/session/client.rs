@@ -4,19 +4,20 @@
 
 use super::call::{Together, handle_call};
 use super::in_flight::Ticket;
-use super::modern::{ClientEra, ClientLines, FromClient};
 use super::passing::{Rejection, pass_on_record, passes, passes_when_paused};
 use super::refusal::denied;
 use super::tasks::TaskRequest;
 use super::tool_call::CALL;
 use super::{Session, echo, greeting, notices};
-use crate::consent::{Stop, visible};
+use crate::consent::Stop;
 use crate::server::{AtServer, DownReason, MemoryShare, ServerAnswer, ServerConnection, ServerRequest};
-use crate::wire::{Id, Incoming, Line, MAX_LINE_BYTES, MOST_TOGETHER, Outgoing, Response, Salvage};
-use crate::wire::{
+use ironcurtain_mcp::client::{ClientMessage, ClientReader, ClientVersion};
+use ironcurtain_mcp::wire::{Id, Incoming, Line, MAX_LINE_BYTES, MOST_TOGETHER, Outgoing, Response, Salvage};
+use ironcurtain_mcp::wire::{
     client_may_tell, error_line, id_in, members, notification_line, response_parts, result_line,
 };
 use ironcurtain_policy::JudgedRequest;
+use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -41,12 +42,12 @@ pub(super) enum ReadEnd {
         /// The bytes that were read of a message that is not whole; nothing where they were passed over.
         unread: Option<Vec<u8>>,
         /// Tells the era of the client, to the end.
-        era: Box<dyn Fn() -> ClientEra + Send + Sync>,
+        version: Box<dyn Fn() -> ClientVersion + Send + Sync>,
     },
 }
 
 /// Reads the client's lines.
-pub(super) async fn read(session: &Arc<Session>, mut lines: ClientLines) -> ReadEnd {
+pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> ReadEnd {
     let taken_over = &session.services.shutdown.taken_over;
     // What is handed over is taken to its end first.
     let is_handed_over = lines.is_handed_over();
@@ -55,13 +56,13 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientLines) -> Read
             biased;
             () = taken_over.cancelled(), if !is_handed_over => match lines.pending() {
                 Some(line) => Ok(Some(line)),
-                None => return ReadEnd::TakenOver { era: Box::new(lines.era()), unread: lines.rest() },
+                None => return ReadEnd::TakenOver { version: Box::new(lines.version()), unread: lines.rest() },
             },
             line = lines.next() => line,
         };
         let Ok(Some(said)) = line else {
             if is_handed_over && taken_over.is_cancelled() {
-                return ReadEnd::TakenOver { era: Box::new(lines.era()), unread: lines.rest() };
+                return ReadEnd::TakenOver { version: Box::new(lines.version()), unread: lines.rest() };
             }
             return ReadEnd::HungUp;
         };
@@ -69,8 +70,8 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientLines) -> Read
         // never closed.
         drop(session.unread.acquire().await);
         let line = match said {
-            FromClient::Line(line) => line,
-            FromClient::Refused(refused) => {
+            ClientMessage::Line(line) => line,
+            ClientMessage::Refused(refused) => {
                 session.refused_at_the_edge(&refused).await;
                 continue;
             }

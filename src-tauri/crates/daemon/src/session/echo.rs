@@ -2,7 +2,7 @@
 //!
 //! - Only lines that no client means to send are looked at: answers to what nobody asked, and what is no message.
 
-use crate::wire::Outgoing;
+use ironcurtain_mcp::wire::Outgoing;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 

@@ -6,8 +6,8 @@
 
 use super::params::ParamsError;
 use super::sampling;
-use crate::consent::visible;
-use crate::wire::Fields;
+use ironcurtain_mcp::wire::Fields;
+use ironcurtain_visible as visible;
 use rmcp::model::RootsCapabilities;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};

@@ -3,8 +3,8 @@
 use super::Session;
 use crate::config::NetworkSettings;
 use crate::network::HostLease;
-use crate::wire::Id;
 use ironcurtain_egress::HostPort;
+use ironcurtain_mcp::wire::Id;
 use ironcurtain_policy::{Escalation, PendingApproval, Role};
 
 impl Session {

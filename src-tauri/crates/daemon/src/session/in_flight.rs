@@ -4,7 +4,7 @@
 //!   old request changes nothing of the new one: each has a number of its own.
 
 use crate::server::AtServer;
-use crate::wire::Id;
+use ironcurtain_mcp::wire::Id;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;

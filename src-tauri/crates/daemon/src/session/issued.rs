@@ -4,7 +4,7 @@
 //! - The newest are remembered, as keyed hashes; a client that comes back to an older one starts its list again.
 
 use crate::server::{ServerAnswer, ServerRequest};
-use crate::wire::Response;
+use ironcurtain_mcp::wire::Response;
 use serde::Deserialize;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};

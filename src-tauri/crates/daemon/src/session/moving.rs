@@ -5,12 +5,12 @@
 //! - The file lies in the session's folder, where only we write; its ticket opens it once.
 
 use super::Session;
-use super::modern::ClientEra;
 use crate::server::ToldState;
-use crate::wire::error_line;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use ironcurtain_audit::clock::now_ms;
+use ironcurtain_mcp::client::ClientVersion;
+use ironcurtain_mcp::wire::error_line;
 use ironcurtain_paths::atomic_file;
 use ironcurtain_paths::bounded_read;
 use ironcurtain_paths::random_name;
@@ -61,7 +61,7 @@ pub(super) struct ClientState {
     pub(super) has_batches: bool,
     pub(super) paused: bool,
     pub(super) told: ToldState,
-    pub(super) era: ClientEra,
+    pub(super) version: ClientVersion,
     /// Bytes of the client that are to be read first, from the beginning of a message.
     #[serde(with = "as_base64")]
     pub(super) unread: Vec<u8>,
@@ -80,7 +80,7 @@ impl ClientState {
             has_batches: false,
             paused: false,
             told: ToldState::default(),
-            era: ClientEra::Open,
+            version: ClientVersion::Open,
             unread: Vec::new(),
         })
     }
@@ -161,14 +161,18 @@ pub(crate) fn take_kept<T: DeserializeOwned>(
 impl Session {
     /// Moves the session to the trusted process that takes the place of this one, which the shim is told; `false` where it
     /// cannot be moved.
-    pub(super) async fn moves(&self, unread: &[u8], era: &(dyn Fn() -> ClientEra + Send + Sync)) -> bool {
+    pub(super) async fn moves(
+        &self,
+        unread: &[u8],
+        version: &(dyn Fn() -> ClientVersion + Send + Sync),
+    ) -> bool {
         self.answers_are_out(ANSWERS_BOUND).await;
         for (id, call) in &self.in_flight.take_all() {
             self.abandon(id, call, "the session was moved before the call was answered").await;
             self.reply(error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, CUT_OFF));
         }
         self.answers_are_out(ANSWERS_BOUND).await;
-        match self.write_moved(unread, era()) {
+        match self.write_moved(unread, version()) {
             // A shim that is gone is seen to be gone.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
             Err(problem) => {
@@ -179,7 +183,7 @@ impl Session {
     }
 
     /// Writes down what another trusted process needs to go on; its ticket.
-    fn write_moved(&self, unread: &[u8], era: ClientEra) -> io::Result<String> {
+    fn write_moved(&self, unread: &[u8], version: ClientVersion) -> io::Result<String> {
         let state = ClientState {
             id: self.id.clone(),
             started_ms: self.started_ms,
@@ -190,7 +194,7 @@ impl Session {
             has_batches: self.has_batches.load(Ordering::Relaxed),
             paused: self.is_paused(),
             told: self.server.told(),
-            era,
+            version,
             unread: unread.to_vec(),
         };
         let (client, server) = (self.principal.client.key.clone(), self.config.name.clone());

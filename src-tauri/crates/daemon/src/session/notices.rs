@@ -1,6 +1,6 @@
 //! The notifications of a client that its server is sent, with the fields that the protocol has for them.
 
-use crate::wire::{Fields, Id};
+use ironcurtain_mcp::wire::{Fields, Id};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 

@@ -18,8 +18,8 @@ use crate::identity::Client;
 use crate::network::{Caller, ServerNetwork};
 use crate::server::{ActorOptions, Containment, ContainmentError, ServerHandle};
 use crate::services::Services;
-use crate::wire::Outbox;
 use ironcurtain_audit::{AuditError, Event};
+use ironcurtain_mcp::wire::Outbox;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -76,7 +76,7 @@ impl Session {
         let Beginning { client, server: config, connection, moved } = beginning;
         let is_moved = moved.is_some();
         let state = moved.map_or_else(ClientState::new, |moved| Ok(moved.state))?;
-        let ClientState { id, started_ms, takes, told, unread, era, .. } = state;
+        let ClientState { id, started_ms, takes, told, unread, version, .. } = state;
         if state.paused {
             services.broker.pause(&id);
         }
@@ -147,7 +147,7 @@ impl Session {
             client: to_client.clone(),
             memory: of_server,
             client_takes: client_takes.subscribe(),
-            eras: services.eras.clone(),
+            versions: services.versions.clone(),
             sampling,
             log: log.clone(),
             audit: services.audit.clone(),
@@ -194,7 +194,7 @@ impl Session {
         session.services.audit.record(session.entry(Event::Session, session.began(is_moved))).await?;
 
         session.services.changed();
-        Ok(Opened { session, notes: notes_for_shim, sampling: sampling_requests, unread, era })
+        Ok(Opened { session, notes: notes_for_shim, sampling: sampling_requests, unread, version })
     }
 }
 

@@ -1,10 +1,10 @@
 //! Reading the parameters of a client's request, and why they are refused, in words for the client.
 
-use crate::consent::visible;
 use crate::server::RequestMeta;
-use crate::wire::Fields;
+use ironcurtain_mcp::wire::Fields;
 use ironcurtain_policy::AddressError;
 use ironcurtain_policy::strict::ReadError;
+use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;

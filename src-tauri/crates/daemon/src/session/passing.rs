@@ -6,14 +6,15 @@
 use super::Session;
 use super::in_flight::Ticket;
 use super::issued::Purpose;
-use super::modern::RefusedRequest;
 use super::params::{self, ParamsError};
 use super::refusal::denied;
-use crate::consent::{PAUSED, visible};
+use crate::consent::PAUSED;
 use crate::server::{LOG_LEVELS, MemoryShare, RequestBody, ServerRequest};
-use crate::wire::Id;
 use ironcurtain_audit::{AuditError, DecidedBy, Entry, Event, PolicyDecision, redacted};
+use ironcurtain_mcp::client::RefusedRequest;
+use ironcurtain_mcp::wire::Id;
 use ironcurtain_policy::{ResourceAddress, file_address};
+use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};

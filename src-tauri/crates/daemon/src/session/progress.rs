@@ -2,7 +2,7 @@
 //! call.
 
 use super::Session;
-use crate::wire::notification_line;
+use ironcurtain_mcp::wire::notification_line;
 use serde_json::value::{RawValue, to_raw_value};
 use std::convert::Infallible;
 use std::time::Duration;

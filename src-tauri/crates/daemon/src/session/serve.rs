@@ -2,12 +2,12 @@
 
 use super::client::ReadEnd;
 use super::in_flight::InFlight;
-use super::modern::{ClientEra, ClientLines};
 use super::{Session, client, echo, sampling, workspace};
 use crate::listener::{ClientStdio, OutgoingNote, attend};
 use crate::server::SamplingRequest;
-use crate::wire::Id;
 use ironcurtain_audit::{CallResult, Event};
+use ironcurtain_mcp::client::{ClientReader, ClientVersion};
+use ironcurtain_mcp::wire::Id;
 use ironcurtain_protocol::ShimNote;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub struct Opened {
     pub(super) sampling: mpsc::UnboundedReceiver<SamplingRequest>,
     /// Bytes of the client that are read before those of its stream.
     pub(super) unread: Vec<u8>,
-    pub(super) era: ClientEra,
+    pub(super) version: ClientVersion,
 }
 
 /// Whoever is told of a session, and can bring it to another trusted process.
@@ -53,7 +53,7 @@ impl Opened {
     /// Serves the client until it hangs up and has its answers, the shim does, or the session is ended or moved; then nothing of
     /// it is left but its record.
     pub async fn serve(self, stdio: ClientStdio, attached: Attached) {
-        let Self { session, notes, sampling, unread, era } = self;
+        let Self { session, notes, sampling, unread, version } = self;
         tokio::spawn(sampling::serve(session.clone(), sampling));
         tokio::spawn(workspace::propose(session.clone()));
         session.to_client.open_to(stdio.output);
@@ -70,7 +70,7 @@ impl Opened {
             }
         };
         let (memory, to_client) = (session.memory.clone(), session.to_client.clone());
-        let lines = ClientLines::new(memory, stdio.input, unread, to_client, era);
+        let lines = ClientReader::new(memory, stdio.input, unread, to_client, version);
         let served = async {
             match client::read(&session, lines).await {
                 ReadEnd::HungUp => {
@@ -78,8 +78,8 @@ impl Opened {
                     Ending::Asked
                 }
                 ReadEnd::HearsItself => Ending::Cut(echo::WHY),
-                ReadEnd::TakenOver { unread: Some(unread), era }
-                    if can_move && session.moves(&unread, &*era).await =>
+                ReadEnd::TakenOver { unread: Some(unread), version }
+                    if can_move && session.moves(&unread, &*version).await =>
                 {
                     Ending::Moved
                 }

@@ -10,7 +10,7 @@ use super::authorize::Authorization;
 use super::one_time::LONGEST;
 use super::tool_call::ToolCall;
 use crate::server::ServerAnswer;
-use crate::wire::{Fields, Response};
+use ironcurtain_mcp::wire::{Fields, Response};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::HashMap;

@@ -3,7 +3,7 @@
 
 use super::params::{self, ParamsError};
 use crate::server::{Completion, CompletionOf, RequestBody, RequestMeta, ServerRequest, TaskOptions};
-use crate::wire::Fields;
+use ironcurtain_mcp::wire::Fields;
 use ironcurtain_policy::strict::{UniqueNames, exact};
 use ironcurtain_policy::{JudgedRequest, PATH, ResolvedCall, URI, file_address};
 use serde_json::value::RawValue;

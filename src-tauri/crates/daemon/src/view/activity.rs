@@ -3,9 +3,9 @@
 //! - What is answered has a bound, however long the texts of entries are.
 
 use super::{concerned, event, name, sentence};
-use crate::consent::visible;
 use ironcurtain_audit::{CallResult, Entry, EscalationResult, Found, PolicyDecision, newest};
 use ironcurtain_protocol::{ActivityView, MAX_FRAME_BYTES};
+use ironcurtain_visible as visible;
 use std::io;
 use std::path::Path;
 

@@ -1,10 +1,11 @@
 //! The questions of the moment, for people.
 
 use crate::consent::{
-    Broker, Consequence, MissedQuestion, MissedState, Piece, PutQuestion, Question, SessionDenial, visible,
+    Broker, Consequence, MissedQuestion, MissedState, Piece, PutQuestion, Question, SessionDenial,
 };
 use ironcurtain_audit::clock::boot_ms;
 use ironcurtain_protocol::{DenialView, QuestionState, QuestionView, QuestionsView};
+use ironcurtain_visible as visible;
 
 /// The most questions of a kind that are listed.
 const MOST: usize = 200;

@@ -1,7 +1,8 @@
 //! The call of a tool whose effects nothing tells of: its name with its first argument.
 
 use super::{CallEffects, ConsequenceLines, foreign};
-use crate::consent::{Piece, binary, visible};
+use crate::consent::{Piece, binary};
+use ironcurtain_visible as visible;
 use serde_json::Value;
 
 impl<'a> CallEffects<'a> {

@@ -1,8 +1,9 @@
 //! The offer of a request that is no tool call for longer than once. Pure.
 
 use super::STANDING;
-use crate::consent::{Offer, Reach, visible};
+use crate::consent::{Offer, Reach};
 use ironcurtain_policy::{JudgedRequest, Role, ToolUse};
+use ironcurtain_visible as visible;
 
 /// The longest value within a label, in characters. The line of the question has more of it.
 const LONGEST: usize = 200;

@@ -2,8 +2,9 @@
 
 use super::request::request_offer;
 use super::{STANDING, joined};
-use crate::consent::{Lifetime, Offer, Reach, visible};
+use crate::consent::{Lifetime, Offer, Reach};
 use ironcurtain_policy::{JudgedRequest, Role, ToolUse, Verb, words};
+use ironcurtain_visible as visible;
 
 /// Words in the name of a tool that runs what it is given.
 const RUNS: [&str; 13] = [

@@ -11,11 +11,12 @@ use crate::consent::grantable::Grantable;
 use crate::consent::offers::{THIS_CALL, call_sentence, limit, offers, opened_beside, tool_offer};
 use crate::consent::preview::{Previewed, preview};
 use crate::consent::principal::{Principal, shown_client};
-use crate::consent::{DenialScope, Question, Verb, beyond, visible};
+use crate::consent::{DenialScope, Question, Verb, beyond};
 use crate::grants::GrantLimits;
 use crate::resolve::FoundPaths;
 use ironcurtain_paths::PathKind;
 use ironcurtain_policy::{Escalation, PendingApproval, ResolvedCall, Role};
+use ironcurtain_visible as visible;
 use serde_json::Value;
 use std::time::Duration;
 

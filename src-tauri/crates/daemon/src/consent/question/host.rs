@@ -2,8 +2,9 @@
 
 use crate::consent::offers::{STANDING, joined, limit};
 use crate::consent::principal::{Principal, shown_client};
-use crate::consent::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb, visible};
+use crate::consent::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
 use ironcurtain_egress::HostPort;
+use ironcurtain_visible as visible;
 use std::time::Duration;
 
 /// The rule's name in questions about a host, which no rule of the policy asks.

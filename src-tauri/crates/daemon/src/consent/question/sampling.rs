@@ -1,7 +1,8 @@
 //! A server's request for the client's model, as a question. Pure.
 
 use crate::consent::principal::{Principal, shown_client};
-use crate::consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb, binary, visible};
+use crate::consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb, binary};
+use ironcurtain_visible as visible;
 use serde_json::{Map, Value};
 use std::time::Duration;
 

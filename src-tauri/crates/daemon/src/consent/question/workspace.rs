@@ -2,9 +2,10 @@
 
 use crate::consent::offers::{limit, tilde};
 use crate::consent::principal::{Principal, shown_client};
-use crate::consent::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb, visible};
+use crate::consent::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::GrantKind;
+use ironcurtain_visible as visible;
 use std::time::Duration;
 
 /// The rule's name in questions about a workspace, which no rule of the policy asks.

@@ -2,10 +2,11 @@
 
 use super::super::grantable::{RequestedAccess, folders};
 use super::super::offers::joined;
-use super::super::{tilde, visible};
+use super::super::tilde;
 use ironcurtain_egress::HostPort;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{ApprovalSubject, PendingApproval};
+use ironcurtain_visible as visible;
 
 /// The longest text of a place that is shown.
 const LONGEST_PLACE: usize = 200;

@@ -3,7 +3,7 @@
 //! - INVARIANT: no line is wider than it is told to be, by a measure that no terminal exceeds: one column for what is
 //!   ASCII, two for every other character. A narrower one only leaves columns free.
 
-use super::super::visible;
+use ironcurtain_visible as visible;
 
 /// The mark of something left out.
 const CUT: char = '\u{2026}';

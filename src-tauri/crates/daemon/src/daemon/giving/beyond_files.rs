@@ -2,10 +2,11 @@
 
 use super::super::Daemon;
 use super::GiveError;
-use crate::consent::{Lifetime, may_last, visible};
+use crate::consent::{Lifetime, may_last};
 use crate::grants::Granted;
 use ironcurtain_egress::{GrantedHost, HostDecision, HostPort, HostRules};
 use ironcurtain_policy::{ArgumentRoles, Role, ToolAnnotation, ToolUse};
+use ironcurtain_visible as visible;
 
 /// The port that is meant where none is named.
 const USUAL_PORT: u16 = 443;

@@ -30,7 +30,7 @@ impl Actor {
                 roots: self.roots.subscribe(),
                 client_takes: o.client_takes.clone(),
             },
-            eras: o.eras.clone(),
+            versions: o.versions.clone(),
             program: o.server.command_line(),
             is_probed: is_probed.clone(),
         };

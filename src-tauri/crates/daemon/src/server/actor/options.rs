@@ -12,8 +12,8 @@ use crate::server::process::Containment;
 use crate::server::start_error::ContainmentError;
 use crate::server_identity::IdentityGate;
 use crate::session_log::SessionLog;
-use crate::wire::{Allowance, KnownEras, Outbox};
 use ironcurtain_audit::Audit;
+use ironcurtain_mcp::wire::{Allowance, KnownVersions, Outbox};
 use ironcurtain_paths::Resolver;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub struct ActorOptions {
     /// Methods the client takes from a server.
     pub client_takes: watch::Receiver<HashSet<String>>,
     /// The eras of server programs.
-    pub eras: KnownEras,
+    pub versions: KnownVersions,
     /// Takes what the server wants the client's model to answer.
     pub sampling: mpsc::UnboundedSender<SamplingRequest>,
     /// The session's log.

@@ -19,7 +19,7 @@ use crate::policy_snapshot::PolicySnapshot;
 use crate::server::control::SupervisorControl;
 use crate::server::process::Containment;
 use crate::server::roots::{ServerView, shown};
-use crate::wire::notification_line;
+use ironcurtain_mcp::wire::notification_line;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{GrantKind, OpenFolder};
 use mount_steps::{RoundOutcome, add, narrow, remove};

@@ -1,9 +1,9 @@
 //! The standard error of a server: to the session's log, in pieces, and the end of it kept.
 
-use crate::consent::visible;
 use crate::server::process::ServerStderr;
 use crate::session_log::SessionLog;
 use ironcurtain_audit::redacted;
+use ironcurtain_visible as visible;
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -2,7 +2,7 @@
 
 use super::{MemoryShare, ServerConnection};
 use crate::server::down::NoAnswer;
-use crate::wire::{Fields, Id, Response};
+use ironcurtain_mcp::wire::{Fields, Id, Response};
 use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet};
 use std::fmt;

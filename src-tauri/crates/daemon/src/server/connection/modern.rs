@@ -1,6 +1,6 @@
 //! The server's side of the revision without a handshake: a server that speaks it is spoken to in the words of the others.
 //!
-//! - Each process is negotiated with on its own ([`negotiate`]); what became of it is remembered for its program ([`KnownEras`]).
+//! - Each process is negotiated with on its own ([`negotiate`]); what became of it is remembered for its program ([`KnownVersions`]).
 //! - Every request names its revision, and the client that the greeting named.
 //! - A result that requires input becomes requests to the client, as far as the client takes them; roots are answered from grants.
 //!   The call goes on with their answers, under the state that the server gave: that is the protocol's own way, and nothing else is
@@ -22,8 +22,8 @@ pub(in crate::server) use negotiate::{Negotiation, greet};
 use super::{AtServer, MemoryShare, ServerAnswer, ServerConnection, Then};
 use crate::server::SamplingRequest;
 use crate::server::roots::ServerView;
-use crate::wire::{Fields, MODERN_REVISION, Outbox, Response, meta_key, rewrite_params};
 use input::{Calls, InputCall};
+use ironcurtain_mcp::wire::{Fields, Outbox, Response, STATELESS_VERSION, meta_key, rewrite_params};
 use listening::Listening;
 use rmcp::model::ErrorCode;
 use serde_json::value::{RawValue, to_raw_value};
@@ -91,7 +91,7 @@ impl Stamp {
         params: Option<&RawValue>,
         level: Option<&RawValue>,
     ) -> Result<Box<RawValue>, serde_json::Error> {
-        let version = to_raw_value(MODERN_REVISION)?;
+        let version = to_raw_value(STATELESS_VERSION)?;
         rewrite_params(params, |params, meta| {
             params.remove("inputResponses");
             params.remove("requestState");

@@ -2,14 +2,14 @@
 
 use super::asked::{MOST_OF_CLIENT, is_ours};
 use super::{CANCELLED, FromServer, MemoryShare, SamplingRequest, ServerConnection};
-use crate::consent::visible;
 use crate::server::down::NoAnswer;
 use crate::server::roots::ServerView;
 use crate::session_log::SessionLog;
-use crate::wire::{
+use ironcurtain_mcp::wire::{
     Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, MOST_TOGETHER, Outbox, Outgoing, Salvage,
 };
-use crate::wire::{error_line, notification_line, request_parts, result_line, server_may_tell};
+use ironcurtain_mcp::wire::{error_line, notification_line, request_parts, result_line, server_may_tell};
+use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
 use std::collections::HashSet;

@@ -3,7 +3,7 @@
 use super::asked::MOST_OF_CLIENT;
 use super::*;
 use crate::session_log::SessionLogs;
-use crate::wire::Memory;
+use ironcurtain_mcp::wire::Memory;
 use std::io::{BufRead, Write};
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use crate::mounts::Need;
 use crate::network::{ServesNetwork, dialer_off_record};
 use crate::reload::Writable;
 use crate::server::start_error::ServerStartError;
-use crate::wire::Memory;
+use ironcurtain_mcp::wire::Memory;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::random_name;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! The standard error of a server, without the secrets that the server was given.
 
-use crate::wire::Input;
+use ironcurtain_mcp::wire::Input;
 use ironcurtain_secrets::SecretMask;
 use std::io;
 use tokio::io::AsyncReadExt;
@@ -65,7 +65,7 @@ impl ServerStderr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::pair;
+    use ironcurtain_mcp::wire::pair;
     use ironcurtain_secrets::Secret;
     use tokio::io::AsyncWriteExt;
 

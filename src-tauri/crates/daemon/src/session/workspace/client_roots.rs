@@ -7,12 +7,13 @@
 //! - A client without a handshake is not asked: it could be only in place of an answer that its agent waits for.
 
 use super::named_folder::{self, FolderRefusal};
-use crate::consent::{WorkspaceSource, visible};
+use crate::consent::WorkspaceSource;
 use crate::session::Session;
-use crate::wire::{Id, Response, request_parts};
+use ironcurtain_mcp::wire::{Id, Response, request_parts};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::random_name;
 use ironcurtain_policy::GrantKind;
+use ironcurtain_visible as visible;
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::io;

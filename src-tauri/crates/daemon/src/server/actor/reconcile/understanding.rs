@@ -5,7 +5,7 @@
 use crate::server::connection::{ServerAnswer, ServerConnection};
 use crate::server::roots::ServerView;
 use crate::session_log::SessionLog;
-use crate::wire::{Response, notification_line};
+use ironcurtain_mcp::wire::{Response, notification_line};
 use serde_json::value::RawValue;
 use std::pin::Pin;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use crate::server::connection::reader::{MOST_UNWRITTEN, Reader, SAMPLING};
 use crate::server::connection::{NoAnswer, ServerConnection};
 use crate::server::roots::ServerView;
 use crate::session_log::SessionLogs;
-use crate::wire::{Outbox, Outgoing, Outlet, request_parts};
+use ironcurtain_mcp::wire::{Outbox, Outgoing, Outlet, request_parts};
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
@@ -30,7 +30,7 @@ pub struct ServerEdge {
 
 impl ServerEdge {
     /// With a server that has answered `server/discover` with this, or that has shaken hands. Nothing where it would not be spoken
-    /// to in the era.
+    /// to in the version.
     #[must_use]
     pub fn new(greeting: &RawValue, discovered: Option<&RawValue>) -> Option<Self> {
         let (to_server, for_server) = mpsc::unbounded_channel();

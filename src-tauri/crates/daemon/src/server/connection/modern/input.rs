@@ -5,7 +5,9 @@ use crate::server::connection::{
     MemoryShare, SAMPLING, SamplingRequest, ServerAnswer, ServerConnection, Then,
 };
 use crate::server::down::NoAnswer;
-use crate::wire::{Fields, Id, Outgoing, Response, notification_line, request_parts, rewrite_params};
+use ironcurtain_mcp::wire::{
+    Fields, Id, Outgoing, Response, notification_line, request_parts, rewrite_params,
+};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};

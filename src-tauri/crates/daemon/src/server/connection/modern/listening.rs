@@ -1,6 +1,6 @@
 //! The one subscription by which such a server tells what others tell by themselves.
 
-use crate::wire::Fields;
+use ironcurtain_mcp::wire::Fields;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::BTreeSet;

@@ -8,7 +8,9 @@
 
 use super::{Behalf, ModernServer, Stamp};
 use crate::server::connection::{MemoryShare, ServerAnswer, ServerConnection, Then};
-use crate::wire::{Era, Fields, KnownEras, LEGACY_REVISIONS, MODERN_REVISION, Response};
+use ironcurtain_mcp::wire::{
+    Fields, HANDSHAKE_VERSIONS, KnownVersions, ProtocolVersion, Response, STATELESS_VERSION,
+};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -30,7 +32,7 @@ pub(in crate::server) struct Negotiation {
     /// The parameters of the client's greeting.
     pub(in crate::server) greeting: Box<RawValue>,
     pub(in crate::server) behalf: Behalf,
-    pub(in crate::server) eras: KnownEras,
+    pub(in crate::server) versions: KnownVersions,
     /// The program, as its era is remembered.
     pub(in crate::server) program: String,
     /// Set while the process was sent nothing but `server/discover`, which some programs of the other era do not survive.
@@ -40,12 +42,12 @@ pub(in crate::server) struct Negotiation {
 /// Greets a server; the answer is that to a handshake in any case.
 pub(in crate::server) fn greet(negotiation: Negotiation, then: Then) {
     let wanted = match revision(&negotiation.greeting).as_deref() {
-        Some(MODERN_REVISION) => Era::Modern,
-        _ => Era::Legacy,
+        Some(STATELESS_VERSION) => ProtocolVersion::Stateless,
+        _ => ProtocolVersion::Handshake,
     };
-    match negotiation.eras.of(&negotiation.program).unwrap_or(wanted) {
-        Era::Legacy => negotiation.shake_hands(then),
-        Era::Modern => negotiation.probe(then),
+    match negotiation.versions.of(&negotiation.program).unwrap_or(wanted) {
+        ProtocolVersion::Handshake => negotiation.shake_hands(then),
+        ProtocolVersion::Stateless => negotiation.probe(then),
     }
 }
 
@@ -66,7 +68,7 @@ impl Negotiation {
                 ServerAnswer::Response(Response::Result(_)) => {
                     if self.is_probed.swap(false, Ordering::Relaxed) {
                         // It is slow, and not to be asked again.
-                        self.eras.remember(&self.program, Era::Legacy);
+                        self.versions.remember(&self.program, ProtocolVersion::Handshake);
                     }
                     then(answer, held);
                 }
@@ -78,7 +80,7 @@ impl Negotiation {
 
     /// Asks a server that is silent what it speaks, unless it is known to have a handshake. The first answer counts.
     fn ask_when_silent(&self, first: Arc<Mutex<Option<Then>>>) -> Option<AbortHandle> {
-        if self.eras.of(&self.program) == Some(Era::Legacy) {
+        if self.versions.of(&self.program) == Some(ProtocolVersion::Handshake) {
             return None;
         }
         let runtime = tokio::runtime::Handle::try_current().ok()?;
@@ -90,7 +92,7 @@ impl Negotiation {
                 && let Some(then) = take(&first)
             {
                 negotiation.connection.speaks_modern(server);
-                negotiation.eras.remember(&negotiation.program, Era::Modern);
+                negotiation.versions.remember(&negotiation.program, ProtocolVersion::Stateless);
                 then(welcome, None);
             }
             if !negotiation.connection.is_over() {
@@ -107,11 +109,11 @@ impl Negotiation {
             match self.discovered().await {
                 Some((server, welcome)) => {
                     self.connection.speaks_modern(server);
-                    self.eras.remember(&self.program, Era::Modern);
+                    self.versions.remember(&self.program, ProtocolVersion::Stateless);
                     then(welcome, None);
                 }
                 None => {
-                    self.eras.forget(&self.program);
+                    self.versions.forget(&self.program);
                     then(refused, held);
                 }
             }
@@ -127,7 +129,7 @@ impl Negotiation {
                 self.connection.speaks_modern(server);
                 return then(welcome, None);
             }
-            self.eras.remember(&self.program, Era::Legacy);
+            self.versions.remember(&self.program, ProtocolVersion::Handshake);
             if self.connection.is_over() {
                 // Whoever owns the process starts another, and shakes hands with it.
                 return;
@@ -151,11 +153,11 @@ impl Negotiation {
 
     /// The parameters of a handshake.
     fn handshake(&self) -> Option<Box<RawValue>> {
-        if revision(&self.greeting).as_deref() != Some(MODERN_REVISION) {
+        if revision(&self.greeting).as_deref() != Some(STATELESS_VERSION) {
             return Some(self.greeting.clone());
         }
         let mut params: Fields = serde_json::from_str(self.greeting.get()).ok()?;
-        params.set("protocolVersion", to_raw_value(LEGACY_REVISIONS.first()?).ok()?);
+        params.set("protocolVersion", to_raw_value(HANDSHAKE_VERSIONS.first()?).ok()?);
         to_raw_value(&params).ok()
     }
 }
@@ -179,16 +181,16 @@ pub(super) fn welcome(result: &RawValue, asked: Option<&str>) -> Option<Box<RawV
         supported_versions: Vec<String>,
     }
     let versions: Versions = serde_json::from_str(result.get()).ok()?;
-    if !versions.supported_versions.iter().any(|version| version == MODERN_REVISION) {
+    if !versions.supported_versions.iter().any(|version| version == STATELESS_VERSION) {
         return None;
     }
     let mut welcome: Fields = serde_json::from_str(result.get()).ok()?;
     welcome.remove("supportedVersions");
     let revision =
-        LEGACY_REVISIONS.iter().find(|known| Some(**known) == asked).or(LEGACY_REVISIONS.first())?;
+        HANDSHAKE_VERSIONS.iter().find(|known| Some(**known) == asked).or(HANDSHAKE_VERSIONS.first())?;
     welcome.set("protocolVersion", to_raw_value(revision).ok()?);
     let meta: Option<Fields> = welcome.get("_meta").and_then(|raw| serde_json::from_str(raw.get()).ok());
-    let info = meta.and_then(|mut meta| meta.take(crate::wire::meta_key::SERVER_INFO));
+    let info = meta.and_then(|mut meta| meta.take(ironcurtain_mcp::wire::meta_key::SERVER_INFO));
     let info = match info {
         Some(info) => info,
         None => to_raw_value(&json!({ "name": "unnamed", "version": "" })).ok()?,

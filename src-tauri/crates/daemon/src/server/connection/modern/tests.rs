@@ -5,7 +5,7 @@ use crate::server::ServerRequest;
 use crate::server::connection::FromServer;
 use crate::server::down::NoAnswer;
 use crate::session_log::SessionLogs;
-use crate::wire::{Id, Input, Memory, Output};
+use ironcurtain_mcp::wire::{Id, Input, Memory, Output};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};

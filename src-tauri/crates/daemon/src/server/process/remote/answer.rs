@@ -2,10 +2,10 @@
 
 use super::fault::Fault;
 use super::login::Login;
-use crate::consent::visible;
-use crate::wire::{Id, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use hyper::{Response, StatusCode};
+use ironcurtain_mcp::wire::{Id, Incoming};
+use ironcurtain_visible as visible;
 use serde::Deserialize;
 
 /// The number of characters that are repeated of what a server says of an error.

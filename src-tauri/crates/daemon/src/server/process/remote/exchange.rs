@@ -8,12 +8,12 @@ use super::events::{Event, Events, Position};
 use super::fault::Fault;
 use super::headers::Greeted;
 use super::http::{Http, Reply, in_one_line};
-use crate::consent::visible;
-use crate::wire::{
+use hyper::Method;
+use ironcurtain_mcp::wire::{
     Allowance, Id, Incoming, Line, Lines, MAX_LINE_BYTES, Output, Response, Share, error_line, members,
 };
-use hyper::Method;
 use ironcurtain_secrets::SecretMask;
+use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -1,9 +1,9 @@
 //! Why a request to a remote server has no answer, in words for people and agents, that say what to do.
 
 use super::login::Login;
-use crate::wire::MAX_LINE_BYTES;
 use ironcurtain_egress::ConnectionRefusal;
 use ironcurtain_egress::address::AddressScope;
+use ironcurtain_mcp::wire::MAX_LINE_BYTES;
 
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]

@@ -1,10 +1,10 @@
 //! The headers that the protocol wants beside a message: its session, its revision, its method and what it names.
 
-use crate::wire::Incoming;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
+use ironcurtain_mcp::wire::Incoming;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;

@@ -1,63 +1,63 @@
 //! Conversations: what a client says, what the core says, and what each of them hears.
 
-mod asking;
 mod hostile;
-mod speaking;
+mod initialize;
+mod input_required;
 
-use super::front::Front;
-use super::ways::ForCore;
+use super::conversation::Conversation;
+use super::outputs::ToSession;
 use crate::wire::{Outgoing, meta_key};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// A front with what comes out of it on both sides.
 struct Talk {
-    front: Front,
-    for_core: UnboundedReceiver<ForCore>,
+    conversation: Conversation,
+    for_session: UnboundedReceiver<ToSession>,
     client: Vec<Value>,
 }
 
 impl Talk {
     fn new() -> Self {
-        let (to_core, for_core) = unbounded_channel();
-        Self { front: Front::new(to_core, None), for_core, client: Vec::new() }
+        let (to_session, for_session) = unbounded_channel();
+        Self { conversation: Conversation::new(to_session, None), for_session, client: Vec::new() }
     }
 
     /// A talk in which the core was greeted and everything about it read.
     fn greeted(capabilities: &Value) -> Self {
         let mut talk = Self::new();
-        talk.client_says(&request(&json!(0), "server/discover", json!({}), capabilities));
-        let greeting = talk.core_hears();
-        assert_eq!(greeting[0]["method"], "initialize", "{greeting:?}");
+        talk.client_sends(&request(&json!(0), "server/discover", json!({}), capabilities));
+        let initialize = talk.session_receives();
+        assert_eq!(initialize[0]["method"], "initialize", "{initialize:?}");
         let server = json!({ "protocolVersion": "2025-11-25", "serverInfo": { "name": "s", "version": "1" },
             "capabilities": { "tools": {}, "logging": {}, "tasks": {}, "resources": { "subscribe": true } } });
-        talk.core_says(&json!({ "jsonrpc": "2.0", "id": greeting[0]["id"], "result": server }));
-        assert_eq!(talk.core_hears()[0]["method"], "notifications/initialized");
-        talk.client_hears();
+        talk.session_sends(&json!({ "jsonrpc": "2.0", "id": initialize[0]["id"], "result": server }));
+        assert_eq!(talk.session_receives()[0]["method"], "notifications/initialized");
+        talk.client_receives();
         talk
     }
 
-    fn client_says(&mut self, message: &Value) {
+    fn client_sends(&mut self, message: &Value) {
         self.client_says_line(message.to_string().into_bytes());
     }
 
     fn client_says_line(&mut self, line: Vec<u8>) {
-        self.front.hear(line, None, &mut |line| self.client.push(read(&line)));
+        self.conversation.receive(line, None, &mut |line| self.client.push(read(&line)));
     }
 
-    fn core_says(&mut self, message: &Value) {
+    fn session_sends(&mut self, message: &Value) {
         let line = Outgoing::line(format!("{message}\n").into_bytes());
-        self.front.tell(line, &mut |line| self.client.push(read(&line)));
+        self.conversation.send(line, &mut |line| self.client.push(read(&line)));
     }
 
-    fn client_hears(&mut self) -> Vec<Value> {
+    fn client_receives(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.client)
     }
 
-    fn core_hears(&mut self) -> Vec<Value> {
+    fn session_receives(&mut self) -> Vec<Value> {
         let mut heard = Vec::new();
-        while let Ok(for_core) = self.for_core.try_recv() {
-            if let ForCore::Line(line, _) = for_core {
+        while let Ok(for_session) = self.for_session.try_recv() {
+            if let ToSession::Line(line, _) = for_session {
                 heard.extend(serde_json::from_slice(&line).ok());
             }
         }
@@ -66,10 +66,10 @@ impl Talk {
 
     /// Begins a call of `ask` in which the server asks for something; the state that the client is given.
     fn asked(&mut self, id: u64) -> String {
-        self.client_says(&call(id, json!({}), &elicits()));
-        assert_eq!(self.core_hears()[0]["method"], "tools/call");
-        self.core_says(&elicitation("a"));
-        let heard = self.client_hears();
+        self.client_sends(&call(id, json!({}), &elicits()));
+        assert_eq!(self.session_receives()[0]["method"], "tools/call");
+        self.session_sends(&elicitation("a"));
+        let heard = self.client_receives();
         assert_eq!(heard[0]["result"]["resultType"], "input_required", "{heard:?}");
         heard[0]["result"]["requestState"].as_str().unwrap().to_owned()
     }

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const SHORT: usize = 64 * 1024;
 
 /// The longest line that is not long: 1 MiB. The others share the greater part of the pool.
-pub(crate) const MEDIUM: usize = 1024 * 1024;
+pub const MEDIUM: usize = 1024 * 1024;
 
 /// The memory for short lines of one session in one direction, in KiB.
 const FOR_SHORT_KIB: usize = 256;

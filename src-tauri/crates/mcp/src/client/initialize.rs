@@ -1,7 +1,7 @@
 //! The greeting of the core on behalf of a client that never greets, and `server/discover`, which is answered with what it brought.
 
 use super::request::Envelope;
-use crate::wire::{Fields, Id, MODERN_REVISION, meta_key, request_line};
+use crate::wire::{Fields, Id, STATELESS_VERSION, meta_key, request_line};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -9,9 +9,9 @@ use serde_json::value::{RawValue, to_raw_value};
 /// The extension that has taken the place of the tasks of revision 2025-11-25, which are not the same.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// The answer of the core to the greeting.
+/// The answer of the core to the initialize.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Welcome(Box<RawValue>);
+pub struct InitializeResult(Box<RawValue>);
 
 /// The parts of it that are looked at again.
 #[derive(Debug, Default)]
@@ -21,9 +21,9 @@ pub(super) struct ServerFacts {
     pub(super) has_subscriptions: bool,
 }
 
-/// The greeting, as the core takes it. It names the revision of the client, so that a server that speaks it as well is spoken to in
+/// The initialize, as the core takes it. It names the revision of the client, so that a server that speaks it as well is spoken to in
 /// it.
-pub(super) fn greeting(id: &Id, envelope: &Envelope) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn initialize(id: &Id, envelope: &Envelope) -> Result<Vec<u8>, serde_json::Error> {
     let mut capabilities: Fields = serde_json::from_str(without_tasks(&envelope.capabilities)?.get())?;
     // It could be asked for them only in place of an answer.
     capabilities.remove("roots");
@@ -32,13 +32,13 @@ pub(super) fn greeting(id: &Id, envelope: &Envelope) -> Result<Vec<u8>, serde_js
         None => to_raw_value(&json!({ "name": "unnamed", "version": "" }))?,
     };
     let mut params = Fields::default();
-    params.set("protocolVersion", to_raw_value(MODERN_REVISION)?);
+    params.set("protocolVersion", to_raw_value(STATELESS_VERSION)?);
     params.set("capabilities", to_raw_value(&capabilities)?);
     params.set("clientInfo", info);
     Ok(request_line(id, "initialize", Some(&to_raw_value(&params)?)))
 }
 
-impl Welcome {
+impl InitializeResult {
     pub(super) fn new(result: Box<RawValue>) -> Self {
         Self(result)
     }
@@ -66,7 +66,7 @@ impl Welcome {
             None => to_raw_value(&json!({}))?,
         };
         result.set("capabilities", capabilities);
-        result.set("supportedVersions", to_raw_value(&[MODERN_REVISION])?);
+        result.set("supportedVersions", to_raw_value(&[STATELESS_VERSION])?);
         result.set("resultType", to_raw_value("complete")?);
         for (name, default) in [("ttlMs", json!(0)), ("cacheScope", json!("private"))] {
             if result.get(name).is_none() {

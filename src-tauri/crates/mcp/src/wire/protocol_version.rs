@@ -5,10 +5,10 @@ use super::Fields;
 use serde_json::value::{RawValue, to_raw_value};
 
 /// The revision without a handshake.
-pub const MODERN_REVISION: &str = "2026-07-28";
+pub const STATELESS_VERSION: &str = "2026-07-28";
 
 /// The revisions with a handshake, the newest first.
-pub const LEGACY_REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+pub const HANDSHAKE_VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// Names in `_meta` that belong to the protocol.
 pub mod meta_key {
@@ -29,7 +29,7 @@ pub mod meta_key {
 /// Error codes of the revision without a handshake.
 pub mod error_code {
     /// It is not spoken.
-    pub const UNSUPPORTED_REVISION: i32 = -32022;
+    pub const UNSUPPORTED_VERSION: i32 = -32022;
     /// The client has not the ability that is needed.
     pub const MISSING_CAPABILITY: i32 = -32021;
 }

@@ -8,17 +8,17 @@ fn the_core_is_greeted_for_a_client_that_never_greets() {
     let capabilities = json!({ "elicitation": {}, "tasks": {}, "extensions": { "io.modelcontextprotocol/tasks": {}, "x/y": {} } });
     let mut discover = request(&json!("d"), "server/discover", json!({}), &capabilities);
     discover["params"]["_meta"][meta_key::CLIENT_INFO] = json!({ "name": "c", "version": "2" });
-    talk.client_says(&discover);
-    talk.client_says(&request(&json!(7), "tools/list", json!({ "_meta": { "x": 1 } }), &capabilities));
-    let heard = talk.core_hears();
+    talk.client_sends(&discover);
+    talk.client_sends(&request(&json!(7), "tools/list", json!({ "_meta": { "x": 1 } }), &capabilities));
+    let heard = talk.session_receives();
     let expected = json!({ "protocolVersion": "2026-07-28", "clientInfo": { "name": "c", "version": "2" },
         "capabilities": { "elicitation": {}, "extensions": { "x/y": {} } } });
     assert_eq!((heard.len(), &heard[0]["method"], &heard[0]["params"]), (1, &json!("initialize"), &expected));
-    let welcome = json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {}, "tasks": {} },
+    let initialized = json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {}, "tasks": {} },
         "serverInfo": { "name": "s", "version": "1" }, "instructions": "be kind" });
-    talk.core_says(&json!({ "jsonrpc": "2.0", "id": heard[0]["id"], "result": welcome }));
+    talk.session_sends(&json!({ "jsonrpc": "2.0", "id": heard[0]["id"], "result": initialized }));
     assert_eq!(
-        talk.core_hears(),
+        talk.session_receives(),
         [
             json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
             json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": { "_meta": { "x": 1 } } }),
@@ -27,9 +27,9 @@ fn the_core_is_greeted_for_a_client_that_never_greets() {
     let discovered = json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} },
         "instructions": "be kind", "ttlMs": 0, "cacheScope": "private",
         "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "s", "version": "1" } } });
-    assert_eq!(talk.client_hears(), [json!({ "jsonrpc": "2.0", "id": "d", "result": discovered })]);
-    talk.core_says(&json!({ "jsonrpc": "2.0", "id": 7, "result": { "tools": [] } }));
-    let listed = &talk.client_hears()[0];
+    assert_eq!(talk.client_receives(), [json!({ "jsonrpc": "2.0", "id": "d", "result": discovered })]);
+    talk.session_sends(&json!({ "jsonrpc": "2.0", "id": 7, "result": { "tools": [] } }));
+    let listed = &talk.client_receives()[0];
     assert_eq!(
         (&listed["id"], &listed["result"]["resultType"], &listed["result"]["ttlMs"]),
         (&json!(7), &json!("complete"), &json!(0))
@@ -39,16 +39,16 @@ fn the_core_is_greeted_for_a_client_that_never_greets() {
 #[test]
 fn a_core_that_refuses_the_greeting_is_heard_and_the_client_may_greet_by_itself() {
     let mut talk = Talk::new();
-    talk.client_says(&request(&json!(1), "server/discover", json!({}), &json!({})));
-    let id = talk.core_hears()[0]["id"].clone();
+    talk.client_sends(&request(&json!(1), "server/discover", json!({}), &json!({})));
+    let id = talk.session_receives()[0]["id"].clone();
     let error = json!({ "code": -32603, "message": "the server is not running" });
-    talk.core_says(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
-    assert_eq!(talk.client_hears(), [json!({ "jsonrpc": "2.0", "id": 1, "error": error })]);
-    let greeting = json!({ "jsonrpc": "2.0", "id": 2, "method": "initialize", "params": {} });
-    talk.client_says(&greeting);
-    assert_eq!(talk.core_hears(), [greeting]);
-    talk.core_says(&done(2));
-    assert_eq!(talk.client_hears(), [done(2)]);
+    talk.session_sends(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+    assert_eq!(talk.client_receives(), [json!({ "jsonrpc": "2.0", "id": 1, "error": error })]);
+    let initialize = json!({ "jsonrpc": "2.0", "id": 2, "method": "initialize", "params": {} });
+    talk.client_sends(&initialize);
+    assert_eq!(talk.session_receives(), [initialize]);
+    talk.session_sends(&done(2));
+    assert_eq!(talk.client_receives(), [done(2)]);
 }
 
 #[test]
@@ -61,65 +61,65 @@ fn a_request_without_what_every_request_has_is_refused_and_says_what_is_missing(
     ] {
         let mut bad = good.clone();
         bad["params"]["_meta"].as_object_mut().unwrap().remove(key);
-        talk.client_says(&bad);
-        let heard = talk.client_hears();
+        talk.client_sends(&bad);
+        let heard = talk.client_receives();
         assert_eq!(heard[0]["error"]["code"], code, "{heard:?}");
         assert!(heard[0]["error"]["message"].as_str().unwrap().contains(message), "{heard:?}");
     }
     let mut other = good.clone();
     other["params"]["_meta"][meta_key::PROTOCOL_VERSION] = json!("2099-01-01");
-    talk.client_says(&other);
+    talk.client_sends(&other);
     let error = json!({ "code": -32022, "message": "Unsupported protocol version",
         "data": { "supported": ["2026-07-28"], "requested": "2099-01-01" } });
-    assert_eq!(talk.client_hears()[0]["error"], error);
-    talk.client_says(&json!({ "jsonrpc": "2.0", "id": 9, "method": "initialize", "params": { "protocolVersion": "2025-06-18" } }));
-    assert_eq!(talk.client_hears()[0]["error"]["code"], -32022);
+    assert_eq!(talk.client_receives()[0]["error"], error);
+    talk.client_sends(&json!({ "jsonrpc": "2.0", "id": 9, "method": "initialize", "params": { "protocolVersion": "2025-06-18" } }));
+    assert_eq!(talk.client_receives()[0]["error"]["code"], -32022);
     for method in ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"] {
-        talk.client_says(&request(&json!(1), method, json!({}), &json!({})));
-        assert_eq!(talk.client_hears()[0]["error"]["code"], -32601, "{method}");
+        talk.client_sends(&request(&json!(1), method, json!({}), &json!({})));
+        assert_eq!(talk.client_receives()[0]["error"]["code"], -32601, "{method}");
     }
-    assert_eq!(talk.core_hears(), [] as [Value; 0]);
-    talk.client_says(&good);
-    assert_eq!(talk.core_hears()[0]["method"], "tools/list");
+    assert_eq!(talk.session_receives(), [] as [Value; 0]);
+    talk.client_sends(&good);
+    assert_eq!(talk.session_receives()[0]["method"], "tools/list");
 }
 
 #[tokio::test]
 async fn progress_goes_by_the_token_of_the_request_that_waits() {
     let mut talk = Talk::greeted(&elicits());
-    talk.client_says(&call(5, json!({ "_meta": { "progressToken": 5 } }), &elicits()));
-    assert_eq!(talk.core_hears()[0]["params"]["_meta"], json!({ "progressToken": 5 }));
+    talk.client_sends(&call(5, json!({ "_meta": { "progressToken": 5 } }), &elicits()));
+    assert_eq!(talk.session_receives()[0]["params"]["_meta"], json!({ "progressToken": 5 }));
     let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": 5, "progress": 1 } });
-    talk.core_says(&progress);
-    assert_eq!(talk.client_hears(), std::slice::from_ref(&progress));
-    talk.core_says(&elicitation("a"));
-    let state = talk.client_hears()[0]["result"]["requestState"].as_str().unwrap().to_owned();
-    talk.core_says(&progress);
-    assert_eq!(talk.client_hears(), [] as [Value; 0]);
+    talk.session_sends(&progress);
+    assert_eq!(talk.client_receives(), std::slice::from_ref(&progress));
+    talk.session_sends(&elicitation("a"));
+    let state = talk.client_receives()[0]["result"]["requestState"].as_str().unwrap().to_owned();
+    talk.session_sends(&progress);
+    assert_eq!(talk.client_receives(), [] as [Value; 0]);
     let mut again = retry(6, &state);
     again["params"]["_meta"]["progressToken"] = json!("p6");
-    talk.client_says(&again);
-    talk.core_says(&progress);
-    assert_eq!(talk.client_hears()[0]["params"], json!({ "progressToken": "p6", "progress": 1 }));
+    talk.client_sends(&again);
+    talk.session_sends(&progress);
+    assert_eq!(talk.client_receives()[0]["params"], json!({ "progressToken": "p6", "progress": 1 }));
 }
 
 #[test]
 fn log_messages_are_for_requests_that_want_them() {
     let mut talk = Talk::greeted(&json!({}));
     let message = |level: &str| json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": level, "data": 1 } });
-    talk.client_says(&call(5, json!({}), &json!({})));
-    assert_eq!(talk.core_hears().len(), 1);
-    talk.core_says(&message("error"));
-    assert_eq!(talk.client_hears(), [] as [Value; 0]);
-    talk.client_says(&call(6, json!({ "_meta": { (meta_key::LOG_LEVEL): "warning" } }), &json!({})));
-    let heard = talk.core_hears();
+    talk.client_sends(&call(5, json!({}), &json!({})));
+    assert_eq!(talk.session_receives().len(), 1);
+    talk.session_sends(&message("error"));
+    assert_eq!(talk.client_receives(), [] as [Value; 0]);
+    talk.client_sends(&call(6, json!({ "_meta": { (meta_key::LOG_LEVEL): "warning" } }), &json!({})));
+    let heard = talk.session_receives();
     assert_eq!(
         (&heard[0]["method"], &heard[0]["params"]),
         (&json!("logging/setLevel"), &json!({ "level": "warning" }))
     );
     assert_eq!(heard[1]["params"].get("_meta"), None);
-    talk.core_says(&message("error"));
-    talk.core_says(&message("info"));
-    assert_eq!(talk.client_hears(), [message("error")]);
+    talk.session_sends(&message("error"));
+    talk.session_sends(&message("info"));
+    assert_eq!(talk.client_receives(), [message("error")]);
 }
 
 #[test]
@@ -129,55 +129,55 @@ fn news_go_to_whoever_listens_and_name_the_subscription() {
         request(&json!(id), "subscriptions/listen", json!({ "notifications": wanted }), &json!({}))
     };
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
-    talk.core_says(&changed);
-    assert_eq!(talk.client_hears(), [] as [Value; 0]);
-    talk.client_says(&listen("l1", json!({ "toolsListChanged": true, "promptsListChanged": false })));
+    talk.session_sends(&changed);
+    assert_eq!(talk.client_receives(), [] as [Value; 0]);
+    talk.client_sends(&listen("l1", json!({ "toolsListChanged": true, "promptsListChanged": false })));
     let stamp = json!({ "io.modelcontextprotocol/subscriptionId": "l1" });
     let acknowledged = json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
         "params": { "notifications": { "toolsListChanged": true }, "_meta": stamp } });
-    assert_eq!(talk.client_hears(), [acknowledged]);
-    talk.core_says(&changed);
+    assert_eq!(talk.client_receives(), [acknowledged]);
+    talk.session_sends(&changed);
     assert_eq!(
-        talk.client_hears(),
+        talk.client_receives(),
         [
             json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": { "_meta": stamp } })
         ]
     );
 
-    talk.client_says(&listen("l2", json!({ "resourceSubscriptions": ["memo://a", "file:///x"] })));
-    let asked = talk.core_hears();
+    talk.client_sends(&listen("l2", json!({ "resourceSubscriptions": ["memo://a", "file:///x"] })));
+    let asked = talk.session_receives();
     assert_eq!(asked.iter().map(|m| &m["params"]["uri"]).collect::<Vec<_>>(), ["file:///x", "memo://a"]);
-    talk.core_says(
+    talk.session_sends(
         &json!({ "jsonrpc": "2.0", "id": asked[0]["id"], "error": { "code": -32600, "message": "DENIED" } }),
     );
-    assert_eq!(talk.client_hears(), [] as [Value; 0]);
-    talk.core_says(&json!({ "jsonrpc": "2.0", "id": asked[1]["id"], "result": {} }));
+    assert_eq!(talk.client_receives(), [] as [Value; 0]);
+    talk.session_sends(&json!({ "jsonrpc": "2.0", "id": asked[1]["id"], "result": {} }));
     assert_eq!(
-        talk.client_hears()[0]["params"]["notifications"],
+        talk.client_receives()[0]["params"]["notifications"],
         json!({ "resourceSubscriptions": ["memo://a"] })
     );
     let updated = |uri: &str| json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": uri } });
-    talk.core_says(&updated("memo://b"));
-    assert_eq!(talk.client_hears(), [] as [Value; 0]);
-    talk.core_says(&updated("memo://a"));
-    assert_eq!(talk.client_hears()[0]["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], "l2");
+    talk.session_sends(&updated("memo://b"));
+    assert_eq!(talk.client_receives(), [] as [Value; 0]);
+    talk.session_sends(&updated("memo://a"));
+    assert_eq!(talk.client_receives()[0]["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], "l2");
 
-    talk.client_says(
+    talk.client_sends(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "l2" } }),
     );
-    let heard = talk.core_hears();
+    let heard = talk.session_receives();
     assert_eq!(
         (&heard[0]["method"], &heard[0]["params"]["uri"]),
         (&json!("resources/unsubscribe"), &json!("memo://a"))
     );
-    talk.core_says(&updated("memo://a"));
-    assert_eq!(talk.client_hears(), [] as [Value; 0]);
+    talk.session_sends(&updated("memo://a"));
+    assert_eq!(talk.client_receives(), [] as [Value; 0]);
     for n in 0..31 {
-        talk.client_says(&listen(&format!("m{n}"), json!({})));
+        talk.client_sends(&listen(&format!("m{n}"), json!({})));
     }
-    talk.client_hears();
-    talk.client_says(&listen("m31", json!({})));
+    talk.client_receives();
+    talk.client_sends(&listen("m31", json!({})));
     assert!(
-        talk.client_hears()[0]["error"]["message"].as_str().unwrap().contains("32 subscriptions are open")
+        talk.client_receives()[0]["error"]["message"].as_str().unwrap().contains("32 subscriptions are open")
     );
 }

@@ -1,7 +1,7 @@
 //! `subscriptions/listen`: what the core tells of changes, sent to whoever asked for it.
 
+use super::outputs::Outputs;
 use super::request::RequestRefusal;
-use super::ways::Ways;
 use crate::wire::{Fields, Held, Id, Outgoing, meta_key, notification_line, response_parts, rewrite_params};
 use crate::wire::{Response, request_line};
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ impl Listens {
         id: &Id,
         params: &RawValue,
         can_follow: bool,
-        ways: &mut Ways<'_>,
+        outputs: &mut Outputs<'_>,
     ) -> Result<Vec<Followed>, RequestRefusal> {
         #[derive(Deserialize)]
         struct Wanted {
@@ -91,21 +91,21 @@ impl Listens {
         filter.resource_subscriptions = Some(known).filter(|known| !known.is_empty());
         let listen = Listen { id: id.clone(), filter, awaited: new.len() };
         if listen.awaited == 0 {
-            listen.acknowledge(ways);
+            listen.acknowledge(outputs);
         }
         self.0.push(listen);
         Ok(new.into_iter().map(|uri| Followed { listen: id.clone(), uri }).collect())
     }
 
     /// The core has answered whether it follows a resource.
-    pub(super) fn followed(&mut self, followed: Followed, is_followed: bool, ways: &mut Ways<'_>) {
+    pub(super) fn followed(&mut self, followed: Followed, is_followed: bool, outputs: &mut Outputs<'_>) {
         let Some(listen) = self.0.iter_mut().find(|listen| listen.id == followed.listen) else { return };
         if is_followed {
             listen.filter.resource_subscriptions.get_or_insert_default().push(followed.uri);
         }
         listen.awaited = listen.awaited.saturating_sub(1);
         if listen.awaited == 0 {
-            listen.acknowledge(ways);
+            listen.acknowledge(outputs);
         }
     }
 
@@ -118,23 +118,23 @@ impl Listens {
     }
 
     /// Ends all of them, as a server does that goes.
-    pub(super) fn end(&mut self, ways: &mut Ways<'_>) {
+    pub(super) fn end(&mut self, outputs: &mut Outputs<'_>) {
         for listen in self.0.drain(..) {
             let meta = json!({ (meta_key::SUBSCRIPTION_ID): id_value(&listen.id) });
             let Ok(result) = to_raw_value(&json!({ "resultType": "complete", "_meta": meta })) else {
                 continue;
             };
-            ways.client(response_parts(&listen.id, Response::Result(result)));
+            outputs.client(response_parts(&listen.id, Response::Result(result)));
         }
     }
 
     /// Passes news on to whoever asked for them; tells if these are news of that sort.
-    pub(super) fn tell(
+    pub(super) fn send(
         &self,
         method: &str,
         params: Option<&RawValue>,
         held: Held,
-        ways: &mut Ways<'_>,
+        outputs: &mut Outputs<'_>,
     ) -> bool {
         let wants: &dyn Fn(&Filter) -> bool = match method {
             "notifications/tools/list_changed" => &|filter| filter.tools_list_changed == Some(true),
@@ -149,7 +149,7 @@ impl Listens {
         // It is held until the last of them is written; what is held need not be shared among threads otherwise.
         let held = Arc::new(std::sync::Mutex::new(held));
         for listen in self.0.iter().filter(|listen| listen.awaited == 0 && wants(&listen.filter)) {
-            ways.client(Outgoing::line(listen.stamped(method, params)).holding(held.clone()));
+            outputs.client(Outgoing::line(listen.stamped(method, params)).holding(held.clone()));
         }
         true
     }
@@ -162,10 +162,10 @@ impl Listens {
 }
 
 impl Listen {
-    fn acknowledge(&self, ways: &mut Ways<'_>) {
+    fn acknowledge(&self, outputs: &mut Outputs<'_>) {
         let params = to_raw_value(&json!({ "notifications": self.filter })).ok();
         let line = self.stamped("notifications/subscriptions/acknowledged", params.as_deref());
-        ways.client(Outgoing::line(line));
+        outputs.client(Outgoing::line(line));
     }
 
     /// A notification that names this subscription.

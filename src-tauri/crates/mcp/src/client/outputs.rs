@@ -1,4 +1,4 @@
-//! The two ways that a message can take from here: to the client and to the core.
+//! The two outputs that a message can take from here: to the client and to the core.
 
 use super::request::RequestRefusal;
 use crate::wire::{Id, Outgoing, Response, Share, notification_line, response_line, rewrite_params};
@@ -7,7 +7,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// Something for the core's reader.
 #[derive(Debug)]
-pub(super) enum ForCore {
+pub(super) enum ToSession {
     /// A line, with its share of the memory.
     Line(Vec<u8>, Option<Share>),
     /// A request of the client that was refused here.
@@ -18,22 +18,26 @@ pub(super) enum ForCore {
 
 /// A request that was answered with why it is not taken, for the record.
 #[derive(Debug)]
-pub(crate) struct RefusedRequest {
-    pub(crate) id: Id,
-    pub(crate) method: String,
-    pub(crate) params: Option<Box<RawValue>>,
-    pub(crate) why: String,
+pub struct RefusedRequest {
+    /// Its id.
+    pub id: Id,
+    /// Its method.
+    pub method: String,
+    /// Its parameters, as the client wrote them.
+    pub params: Option<Box<RawValue>>,
+    /// Why it was refused.
+    pub why: String,
 }
 
-/// Both ways, while the state is locked: what is sent keeps the order in which it was decided.
-pub(super) struct Ways<'a> {
+/// Both outputs, while the state is locked: what is sent keeps the order in which it was decided.
+pub(super) struct Outputs<'a> {
     pub(super) to_client: &'a mut dyn FnMut(Outgoing),
-    pub(super) to_core: &'a UnboundedSender<ForCore>,
+    pub(super) to_session: &'a UnboundedSender<ToSession>,
     /// The share of the line of the client that is looked at, for the first line that it leads to.
     pub(super) share: Option<Share>,
 }
 
-impl Ways<'_> {
+impl Outputs<'_> {
     /// Sends the client a line.
     pub(super) fn client(&mut self, line: Outgoing) {
         let line = match self.share.take() {
@@ -57,25 +61,25 @@ impl Ways<'_> {
             why: refusal.to_string(),
         };
         // As below.
-        let _ = self.to_core.send(ForCore::Refused(refused));
+        let _ = self.to_session.send(ToSession::Refused(refused));
         let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{}}}\n", id.as_json(), refusal.error());
         self.client(Outgoing::line(line.into_bytes()));
     }
 
     /// Gives the core a line. Without a reader the session is over.
-    pub(super) fn core(&mut self, line: Vec<u8>) {
-        let _ = self.to_core.send(ForCore::Line(line, self.share.take()));
+    pub(super) fn session(&mut self, line: Vec<u8>) {
+        let _ = self.to_session.send(ToSession::Line(line, self.share.take()));
     }
 
     /// Has the core's reader look at the time again.
     pub(super) fn wake(&self) {
         // As above.
-        let _ = self.to_core.send(ForCore::Wake);
+        let _ = self.to_session.send(ToSession::Wake);
     }
 
     /// Answers a request of the core's.
-    pub(super) fn answer_core(&mut self, id: &Id, answer: Box<RawValue>) {
-        self.core(response_line(id, &Response::Result(answer)));
+    pub(super) fn answer_session(&mut self, id: &Id, answer: Box<RawValue>) {
+        self.session(response_line(id, &Response::Result(answer)));
     }
 
     /// Takes back a request that the core was given.
@@ -87,7 +91,7 @@ impl Ways<'_> {
                 params.set("reason", reason);
             }
         });
-        self.core(notification_line("notifications/cancelled", params.ok().as_deref()));
+        self.session(notification_line("notifications/cancelled", params.ok().as_deref()));
     }
 
     /// Takes back a request that the core was given, for a reason of ours.

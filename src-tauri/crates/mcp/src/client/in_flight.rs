@@ -1,10 +1,10 @@
 //! The requests of the client that the core has and has not answered.
 
-use super::input::{Input, InputRequest};
+use super::input_required::{Input, InputRequest};
 use super::logging::Level;
+use super::outputs::Outputs;
 use super::request::{Envelope, RequestRefusal};
 use super::result;
-use super::ways::Ways;
 use crate::wire::{Fields, Held, Id, Outgoing, Response, notification_line, rewrite_params};
 use serde_json::value::RawValue;
 use std::collections::HashMap;
@@ -89,7 +89,7 @@ impl Calls {
         core: &Id,
         (response, held): (Response, Held),
         server_info: Option<&RawValue>,
-        ways: &mut Ways<'_>,
+        outputs: &mut Outputs<'_>,
     ) {
         let Some(call) = self.open.get_mut(core) else { return };
         if let (None, Some(input)) = (&call.client, &mut call.input) {
@@ -97,14 +97,18 @@ impl Calls {
             return;
         }
         if let Some(client) = &call.client {
-            ways.client(result::answer((client, &call.method), response, held, server_info));
+            outputs.client(result::answer((client, &call.method), response, held, server_info));
         }
         self.open.remove(core);
     }
 
     /// The core asks the client for something: during the last call that the client may be asked in. One that there is no such
     /// call for is returned.
-    pub(super) fn asked(&mut self, request: InputRequest, ways: &mut Ways<'_>) -> Result<(), InputRequest> {
+    pub(super) fn asked(
+        &mut self,
+        request: InputRequest,
+        outputs: &mut Outputs<'_>,
+    ) -> Result<(), InputRequest> {
         let waiting = self.open.values().filter(|call| call.client.is_none()).count();
         let may = |call: &OpenCall| {
             let takes = call.input.as_ref().is_some_and(|input| input.takes(&request));
@@ -116,11 +120,11 @@ impl Calls {
         };
         input.ask(request);
         if let Some(waits) = client.take()
-            && let Err(refusal) = input.require(&waits, ways)
+            && let Err(refusal) = input.require(&waits, outputs)
         {
             let core = core.clone();
-            ways.refuse(&waits, (method, None), &refusal);
-            self.give_up(&core, &refusal.to_string(), ways);
+            outputs.refuse(&waits, (method, None), &refusal);
+            self.give_up(&core, &refusal.to_string(), outputs);
         }
         Ok(())
     }
@@ -139,7 +143,7 @@ impl Calls {
         client: &Id,
         envelope: &Envelope,
         server_info: Option<&RawValue>,
-        ways: &mut Ways<'_>,
+        outputs: &mut Outputs<'_>,
     ) -> Result<(), RequestRefusal> {
         let Some(state) = &envelope.state else { return Err(RequestRefusal::NoState) };
         let is_it = |call: &OpenCall| call.input.as_ref().is_some_and(|input| input.is_opened_by(state));
@@ -147,48 +151,48 @@ impl Calls {
         let core = core.ok_or(RequestRefusal::UnknownState)?;
         let call = self.open.get_mut(&core).ok_or(RequestRefusal::UnknownState)?;
         let input = call.input.as_mut().ok_or(RequestRefusal::UnknownState)?;
-        input.bring(envelope, ways)?;
+        input.bring(envelope, outputs)?;
         if let Some(token) = &mut call.token {
             token.now = envelope.progress_token.clone();
         }
         if let Some((response, held)) = input.done.take() {
-            ways.client(result::answer((client, &call.method), response, held, server_info));
+            outputs.client(result::answer((client, &call.method), response, held, server_info));
             self.open.remove(&core);
         } else if input.is_answered() {
             call.client = Some(client.clone());
-        } else if let Err(refusal) = input.require(client, ways) {
-            self.give_up(&core, &refusal.to_string(), ways);
+        } else if let Err(refusal) = input.require(client, outputs) {
+            self.give_up(&core, &refusal.to_string(), outputs);
             return Err(refusal);
         }
         Ok(())
     }
 
     /// Ends a call that nobody waits for any more.
-    fn give_up(&mut self, core: &Id, why: &str, ways: &mut Ways<'_>) {
+    fn give_up(&mut self, core: &Id, why: &str, outputs: &mut Outputs<'_>) {
         let Some(OpenCall { input: Some(input), .. }) = self.open.remove(core) else { return };
         let is_done = input.done.is_some();
-        input.refuse_all(ways);
+        input.refuse_all(outputs);
         if !is_done {
-            ways.cancel_because(core, why);
+            outputs.cancel_because(core, why);
         }
     }
 
     /// Ends the calls whose time for input is over.
-    pub(super) fn expire(&mut self, now: Instant, ways: &mut Ways<'_>) {
-        self.give_up_where(|input| input.deadline().is_some_and(|at| at <= now), ways);
+    pub(super) fn expire(&mut self, now: Instant, outputs: &mut Outputs<'_>) {
+        self.give_up_where(|input| input.deadline().is_some_and(|at| at <= now), outputs);
     }
 
     /// Ends the calls that wait for input which cannot come any more.
-    pub(super) fn give_up_waiting(&mut self, ways: &mut Ways<'_>) {
-        self.give_up_where(|input| input.deadline().is_some(), ways);
+    pub(super) fn give_up_waiting(&mut self, outputs: &mut Outputs<'_>) {
+        self.give_up_where(|input| input.deadline().is_some(), outputs);
     }
 
-    fn give_up_where(&mut self, is_over: impl Fn(&Input) -> bool, ways: &mut Ways<'_>) {
+    fn give_up_where(&mut self, is_over: impl Fn(&Input) -> bool, outputs: &mut Outputs<'_>) {
         let over = |call: &OpenCall| call.client.is_none() && call.input.as_ref().is_some_and(&is_over);
         let over: Vec<Id> =
             self.open.iter().filter(|(_, call)| over(call)).map(|(core, _)| core.clone()).collect();
         for core in over {
-            self.give_up(&core, "the client brought no input for the call", ways);
+            self.give_up(&core, "the client brought no input for the call", outputs);
         }
     }
 
@@ -198,7 +202,7 @@ impl Calls {
     }
 
     /// Passes progress on, under the name that the client knows it by now.
-    pub(super) fn progress(&self, params: Option<&RawValue>, held: Held, ways: &mut Ways<'_>) {
+    pub(super) fn progress(&self, params: Option<&RawValue>, held: Held, outputs: &mut Outputs<'_>) {
         let Some(fields) = params.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok()) else {
             return;
         };
@@ -209,7 +213,7 @@ impl Calls {
         let Some(now) = call.and_then(|call| call.token.as_ref()?.now.clone()) else { return };
         let params = rewrite_params(params, |params, _| params.set("progressToken", now));
         let line = notification_line("notifications/progress", params.ok().as_deref());
-        ways.client(Outgoing::line(line).holding_what(held));
+        outputs.client(Outgoing::line(line).holding_what(held));
     }
 
     /// Returns `true` if a request that the client waits for wants log messages of this level.

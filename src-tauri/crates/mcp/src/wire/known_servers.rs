@@ -6,32 +6,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The number of programs that are remembered.
 const MOST: usize = 1000;
 
-/// An era of the protocol.
+/// A version of the protocol, as far as its handshake goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Era {
+pub enum ProtocolVersion {
     /// With a handshake.
-    Legacy,
+    Handshake,
     /// Without one.
-    Modern,
+    Stateless,
 }
 
 /// The eras of the programs that answered in one alone.
-pub type KnownEras = KnownPrograms<Era>;
+pub type KnownVersions = KnownServers<ProtocolVersion>;
 
 /// The words of programs about their own use; nothing for one that says none.
-pub type KnownInstructions = KnownPrograms<Option<Arc<str>>>;
+pub type KnownInstructions = KnownServers<Option<Arc<str>>>;
 
 /// A fact about each of many programs, by their command lines.
 #[derive(Debug, Clone)]
-pub struct KnownPrograms<T>(Arc<Mutex<HashMap<String, T>>>);
+pub struct KnownServers<T>(Arc<Mutex<HashMap<String, T>>>);
 
-impl<T> Default for KnownPrograms<T> {
+impl<T> Default for KnownServers<T> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<T: Clone> KnownPrograms<T> {
+impl<T: Clone> KnownServers<T> {
     /// The fact about a program, if it is known.
     #[must_use]
     pub fn of(&self, program: &str) -> Option<T> {

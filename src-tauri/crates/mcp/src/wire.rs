@@ -3,10 +3,9 @@
 //! Messages that pass through are kept as raw text; only what must be judged or rewritten is parsed.
 
 mod descriptor;
-mod era;
 mod fields;
 mod inlet;
-mod known_programs;
+mod known_servers;
 mod lines;
 mod memory;
 mod message;
@@ -14,14 +13,14 @@ mod notifications;
 mod outbox;
 mod outgoing;
 mod overlong;
+mod protocol_version;
 
 pub use descriptor::{Input, Output, pair};
-pub use era::{LEGACY_REVISIONS, MODERN_REVISION, error_code, meta_key, rewrite_params};
 pub use fields::Fields;
 pub use inlet::{HandedLine, Inlet, Listening};
-pub use known_programs::{Era, KnownEras, KnownInstructions};
+pub use known_servers::{KnownInstructions, KnownVersions, ProtocolVersion};
 pub use lines::{Line, Lines, MAX_LINE_BYTES, MOST_TOGETHER};
-pub(crate) use memory::MEDIUM;
+pub use memory::MEDIUM;
 pub use memory::{Allowance, Memory, NoRoom, Share};
 pub use message::{
     Id, Incoming, Response, Salvage, error_line, members, notification_line, request_line, request_parts,
@@ -31,3 +30,4 @@ pub use notifications::{client_may_tell, server_may_tell};
 pub use outbox::{Gathered, Outbox, Outlet, Translator};
 pub use outgoing::{Held, Outgoing};
 pub use overlong::id_in;
+pub use protocol_version::{HANDSHAKE_VERSIONS, STATELESS_VERSION, error_code, meta_key, rewrite_params};

@@ -1,12 +1,12 @@
 //! The state of a conversation with a client without a handshake: a message in, messages for both sides out.
 
-use super::calls::Calls;
-use super::greeting::{ServerFacts, Welcome, greeting};
-use super::input::InputRequest;
-use super::listening::{self, Followed, Listens};
+use super::in_flight::Calls;
+use super::initialize::{InitializeResult, ServerFacts, initialize};
+use super::input_required::InputRequest;
 use super::logging::{self, Level};
+use super::outputs::{Outputs, ToSession};
 use super::request::{Envelope, RequestRefusal};
-use super::ways::{ForCore, Ways};
+use super::subscriptions::{self, Followed, Listens};
 use crate::wire::{Fields, Held, Id, Incoming, Outgoing, Response, Share};
 use crate::wire::{client_may_tell, error_line, notification_line, request_line, response_parts};
 use serde_json::json;
@@ -21,14 +21,14 @@ const OURS: &str = "\"ironcurtain:";
 
 /// The conversation, shared by whoever reads the client and whoever writes to it.
 #[derive(Debug)]
-pub(super) struct Front {
+pub(super) struct Conversation {
     state: Mutex<State>,
-    to_core: UnboundedSender<ForCore>,
+    to_session: UnboundedSender<ToSession>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    greeting: Greeting,
+    initialize: Initialize,
     facts: ServerFacts,
     calls: Calls,
     listens: Listens,
@@ -40,93 +40,95 @@ struct State {
 }
 
 #[derive(Debug, Default)]
-enum Greeting {
+enum Initialize {
     /// Nothing was said that could be taken.
     #[default]
     None,
     /// The core is greeted; these wait.
     Open(Vec<(Vec<u8>, Option<Share>)>),
     /// It has answered.
-    Done(Welcome),
+    Done(InitializeResult),
     /// The client greets by itself.
-    Legacy,
+    Handshake,
 }
 
 #[derive(Debug)]
 enum OwnRequest {
-    Greeting,
+    Initialize,
     Follow(Followed),
     /// The answer says nothing.
     Other,
 }
 
-impl Front {
-    pub(super) fn new(to_core: UnboundedSender<ForCore>, welcome: Option<Welcome>) -> Self {
-        let facts = welcome.as_ref().map(Welcome::facts).unwrap_or_default();
-        let greeting = welcome.map_or(Greeting::None, Greeting::Done);
-        Self { state: Mutex::new(State { greeting, facts, ..State::default() }), to_core }
+impl Conversation {
+    pub(super) fn new(to_session: UnboundedSender<ToSession>, initialized: Option<InitializeResult>) -> Self {
+        let facts = initialized.as_ref().map(InitializeResult::facts).unwrap_or_default();
+        let initialize = initialized.map_or(Initialize::None, Initialize::Done);
+        Self { state: Mutex::new(State { initialize, facts, ..State::default() }), to_session }
     }
 
     /// Takes a line of the client.
-    pub(super) fn hear(&self, line: Vec<u8>, share: Option<Share>, to_client: &mut dyn FnMut(Outgoing)) {
-        let mut ways = Ways { to_client, to_core: &self.to_core, share };
-        self.state().hear(line, &mut ways);
+    pub(super) fn receive(&self, line: Vec<u8>, share: Option<Share>, to_client: &mut dyn FnMut(Outgoing)) {
+        let mut outputs = Outputs { to_client, to_session: &self.to_session, share };
+        self.state().receive(line, &mut outputs);
     }
 
     /// Takes a line of the core.
-    pub(super) fn tell(&self, line: Outgoing, to_client: &mut dyn FnMut(Outgoing)) {
+    pub(super) fn send(&self, line: Outgoing, to_client: &mut dyn FnMut(Outgoing)) {
         let mut state = self.state();
-        let mut ways = Ways { to_client, to_core: &self.to_core, share: None };
-        if matches!(state.greeting, Greeting::Legacy) {
-            return ways.client(line);
+        let mut outputs = Outputs { to_client, to_session: &self.to_session, share: None };
+        if matches!(state.initialize, Initialize::Handshake) {
+            return outputs.client(line);
         }
         match Incoming::of_line(line) {
-            Err(line) => ways.client(line),
-            Ok((Incoming::Response { id, response }, held)) => state.answered(&id, response, held, &mut ways),
+            Err(line) => outputs.client(line),
+            Ok((Incoming::Response { id, response }, held)) => {
+                state.answered(&id, response, held, &mut outputs)
+            }
             Ok((Incoming::Request { id, method, params }, held)) => {
                 let request = InputRequest { id, method, params, _held: held, key: String::new() };
-                state.asked(request, &mut ways);
+                state.asked(request, &mut outputs);
             }
             Ok((Incoming::Notification { method, params }, held)) => {
-                state.notified(&method, params.as_deref(), held, &mut ways);
+                state.notified(&method, params.as_deref(), held, &mut outputs);
             }
         }
     }
 
-    /// The next moment at which [`Front::expire`] has something to do.
+    /// The next moment at which [`Conversation::expire`] has something to do.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.state().calls.deadline()
     }
 
     /// Ends what has waited too long.
     pub(super) fn expire(&self, to_client: &mut dyn FnMut(Outgoing)) {
-        let mut ways = Ways { to_client, to_core: &self.to_core, share: None };
-        self.state().calls.expire(Instant::now(), &mut ways);
+        let mut outputs = Outputs { to_client, to_session: &self.to_session, share: None };
+        self.state().calls.expire(Instant::now(), &mut outputs);
     }
 
-    /// The client says no more: what waits for it is ended. Tells if nothing waits for the core's greeting.
+    /// The client says no more: what waits for it is ended. Tells if nothing waits for the core's initialize.
     pub(super) fn hung_up(&self, to_client: &mut dyn FnMut(Outgoing)) -> bool {
         let mut state = self.state();
-        let mut ways = Ways { to_client, to_core: &self.to_core, share: None };
-        state.calls.give_up_waiting(&mut ways);
-        !matches!(state.greeting, Greeting::Open(_))
+        let mut outputs = Outputs { to_client, to_session: &self.to_session, share: None };
+        state.calls.give_up_waiting(&mut outputs);
+        !matches!(state.initialize, Initialize::Open(_))
     }
 
     /// The conversation goes on elsewhere: the lines that are to be read again there.
     pub(super) fn hand_over(&self, to_client: &mut dyn FnMut(Outgoing)) -> Vec<u8> {
         let mut state = self.state();
-        let mut ways = Ways { to_client, to_core: &self.to_core, share: None };
-        state.calls.give_up_waiting(&mut ways);
-        state.listens.end(&mut ways);
-        let Greeting::Open(queue) = &mut state.greeting else { return Vec::new() };
+        let mut outputs = Outputs { to_client, to_session: &self.to_session, share: None };
+        state.calls.give_up_waiting(&mut outputs);
+        state.listens.end(&mut outputs);
+        let Initialize::Open(queue) = &mut state.initialize else { return Vec::new() };
         queue.drain(..).flat_map(|(line, _)| line.into_iter().chain([b'\n'])).collect()
     }
 
-    /// The core's answer to the greeting.
-    pub(super) fn welcome(&self) -> Option<Welcome> {
-        match &self.state().greeting {
-            Greeting::Done(welcome) => Some(welcome.clone()),
-            Greeting::None | Greeting::Open(_) | Greeting::Legacy => None,
+    /// The core's answer to the initialize.
+    pub(super) fn initialized(&self) -> Option<InitializeResult> {
+        match &self.state().initialize {
+            Initialize::Done(initialized) => Some(initialized.clone()),
+            Initialize::None | Initialize::Open(_) | Initialize::Handshake => None,
         }
     }
 
@@ -136,31 +138,31 @@ impl Front {
 }
 
 impl State {
-    fn hear(&mut self, line: Vec<u8>, ways: &mut Ways<'_>) {
-        if matches!(self.greeting, Greeting::Legacy) {
-            return ways.core(line);
+    fn receive(&mut self, line: Vec<u8>, outputs: &mut Outputs<'_>) {
+        if matches!(self.initialize, Initialize::Handshake) {
+            return outputs.session(line);
         }
         match Incoming::parse(&line) {
             // The core says why it is none.
-            Err(_) => ways.core(line),
+            Err(_) => outputs.session(line),
             // Nothing is asked of such a client by itself.
             Ok(Incoming::Response { .. }) => {}
             Ok(Incoming::Notification { method, params }) => {
-                self.told(&method, params.as_deref(), line, ways);
+                self.told(&method, params.as_deref(), line, outputs);
             }
             Ok(Incoming::Request { id, method, params }) => {
-                if let Err(refusal) = self.request(&id, &method, params.as_deref(), line, ways) {
-                    ways.refuse(&id, (&method, params.as_deref()), &refusal);
+                if let Err(refusal) = self.request(&id, &method, params.as_deref(), line, outputs) {
+                    outputs.refuse(&id, (&method, params.as_deref()), &refusal);
                 }
             }
         }
     }
 
-    fn told(&mut self, method: &str, params: Option<&RawValue>, line: Vec<u8>, ways: &mut Ways<'_>) {
+    fn told(&mut self, method: &str, params: Option<&RawValue>, line: Vec<u8>, outputs: &mut Outputs<'_>) {
         if method != "notifications/cancelled" {
             // The core drops what no client may tell, and this client tells nothing else.
             if !client_may_tell(method) {
-                ways.core(line);
+                outputs.session(line);
             }
             return;
         }
@@ -168,18 +170,18 @@ impl State {
             return;
         };
         let Some(id) = params.get("requestId").and_then(|raw| Id::try_from(raw).ok()) else { return };
-        if let Greeting::Open(queue) = &mut self.greeting {
+        if let Initialize::Open(queue) = &mut self.initialize {
             queue.retain(|(line, _)| {
                 !matches!(Incoming::parse(line), Ok(Incoming::Request { id: queued, .. }) if queued == id)
             });
         }
         for uri in self.listens.close(&id) {
             let own = self.own(OwnRequest::Other);
-            ways.core(listening::request(&own, "resources/unsubscribe", &uri));
+            outputs.session(subscriptions::request(&own, "resources/unsubscribe", &uri));
         }
         if let Some(core) = self.calls.of_client(&id) {
             self.calls.forget(&core);
-            ways.cancel(&core, params.get("reason").map(ToOwned::to_owned));
+            outputs.cancel(&core, params.get("reason").map(ToOwned::to_owned));
         }
     }
 
@@ -189,34 +191,34 @@ impl State {
         method: &str,
         params: Option<&RawValue>,
         line: Vec<u8>,
-        ways: &mut Ways<'_>,
+        outputs: &mut Outputs<'_>,
     ) -> Result<(), RequestRefusal> {
-        match (&mut self.greeting, method) {
-            (Greeting::None, "initialize") => {
-                self.greeting = Greeting::Legacy;
-                ways.core(line);
+        match (&mut self.initialize, method) {
+            (Initialize::None, "initialize") => {
+                self.initialize = Initialize::Handshake;
+                outputs.session(line);
                 return Ok(());
             }
             (_, "initialize") => return Err(second_greeting(params)),
-            (Greeting::Open(queue), _) => {
-                queue.push((line, ways.share.take()));
+            (Initialize::Open(queue), _) => {
+                queue.push((line, outputs.share.take()));
                 return Ok(());
             }
-            (Greeting::None | Greeting::Done(_) | Greeting::Legacy, _) => {}
+            (Initialize::None | Initialize::Done(_) | Initialize::Handshake, _) => {}
         }
         if self.calls.is_waited_for(id) || self.listens.has(id) {
             return Err(RequestRefusal::IdInUse(id.as_json().to_owned()));
         }
-        let is_open = matches!(self.greeting, Greeting::None);
+        let is_open = matches!(self.initialize, Initialize::None);
         let envelope = Envelope::read(method, params, is_open)?;
         if is_open {
-            let own = self.own(OwnRequest::Greeting);
-            let greeting = greeting(&own, &envelope)?;
-            self.greeting = Greeting::Open(vec![(line, ways.share.take())]);
-            ways.core(greeting);
+            let own = self.own(OwnRequest::Initialize);
+            let initialize = initialize(&own, &envelope)?;
+            self.initialize = Initialize::Open(vec![(line, outputs.share.take())]);
+            outputs.session(initialize);
             return Ok(());
         }
-        self.welcomed(id, method, &envelope, ways)
+        self.welcomed(id, method, &envelope, outputs)
     }
 
     /// A request of a client that the core has been greeted for.
@@ -225,20 +227,20 @@ impl State {
         id: &Id,
         method: &str,
         envelope: &Envelope,
-        ways: &mut Ways<'_>,
+        outputs: &mut Outputs<'_>,
     ) -> Result<(), RequestRefusal> {
         match method {
             "server/discover" => {
-                let Greeting::Done(welcome) = &self.greeting else { return Ok(()) };
-                ways.client(response_parts(id, Response::Result(welcome.discovered()?)));
+                let Initialize::Done(initialized) = &self.initialize else { return Ok(()) };
+                outputs.client(response_parts(id, Response::Result(initialized.discovered()?)));
                 return Ok(());
             }
             "subscriptions/listen" => {
                 let can_follow = self.facts.has_subscriptions;
-                for followed in self.listens.open(id, &envelope.params, can_follow, ways)? {
+                for followed in self.listens.open(id, &envelope.params, can_follow, outputs)? {
                     let uri = followed.uri.clone();
                     let own = self.own(OwnRequest::Follow(followed));
-                    ways.core(listening::request(&own, "resources/subscribe", &uri));
+                    outputs.session(subscriptions::request(&own, "resources/subscribe", &uri));
                 }
                 return Ok(());
             }
@@ -248,20 +250,20 @@ impl State {
             "resources/subscribe" => return Err(RequestRefusal::NotOfRevision("resources/subscribe")),
             "resources/unsubscribe" => return Err(RequestRefusal::NotOfRevision("resources/unsubscribe")),
             _ if envelope.state.is_some() || envelope.responses.is_some() => {
-                return self.calls.retried(id, envelope, self.facts.info.as_deref(), ways);
+                return self.calls.retried(id, envelope, self.facts.info.as_deref(), outputs);
             }
             _ => {}
         }
-        self.raise_log_level(envelope, ways);
+        self.raise_log_level(envelope, outputs);
         let is_taken = self.calls.is_open(id) || id.as_json().starts_with(OURS);
         let core = if is_taken { self.next_own() } else { id.clone() };
-        ways.core(request_line(&core, method, Some(&envelope.params)));
+        outputs.session(request_line(&core, method, Some(&envelope.params)));
         self.calls.enter(core, id.clone(), method, envelope);
         Ok(())
     }
 
     /// Has the server log as much as the request wants; what nobody wants is not passed on.
-    fn raise_log_level(&mut self, envelope: &Envelope, ways: &mut Ways<'_>) {
+    fn raise_log_level(&mut self, envelope: &Envelope, outputs: &mut Outputs<'_>) {
         let wanted = envelope.log_level.as_deref().and_then(logging::level);
         let Some(wanted) = wanted.filter(|wanted| self.level.is_none_or(|level| *wanted < level)) else {
             return;
@@ -270,70 +272,70 @@ impl State {
             self.level = Some(wanted);
             let own = self.own(OwnRequest::Other);
             let params = to_raw_value(&json!({ "level": logging::name(wanted) })).ok();
-            ways.core(request_line(&own, "logging/setLevel", params.as_deref()));
+            outputs.session(request_line(&own, "logging/setLevel", params.as_deref()));
         }
     }
 
-    fn answered(&mut self, id: &Id, response: Response, held: Held, ways: &mut Ways<'_>) {
+    fn answered(&mut self, id: &Id, response: Response, held: Held, outputs: &mut Outputs<'_>) {
         match self.ours.remove(id) {
-            Some(OwnRequest::Greeting) => self.greeted(response, ways),
+            Some(OwnRequest::Initialize) => self.greeted(response, outputs),
             Some(OwnRequest::Follow(followed)) => {
                 let is_followed = matches!(response, Response::Result(_));
-                self.listens.followed(followed, is_followed, ways);
+                self.listens.followed(followed, is_followed, outputs);
             }
             Some(OwnRequest::Other) => {}
             None if self.calls.is_open(id) => {
-                self.calls.answered(id, (response, held), self.facts.info.as_deref(), ways);
+                self.calls.answered(id, (response, held), self.facts.info.as_deref(), outputs);
             }
             // About a line that was no message; or late, about a call that was taken back, when its id may be another call's.
             None if matches!(response, Response::Error(_))
                 && !id.as_json().starts_with(OURS)
                 && !(self.calls.is_waited_for(id) || self.listens.has(id)) =>
             {
-                ways.client(response_parts(id, response).holding_what(held));
+                outputs.client(response_parts(id, response).holding_what(held));
             }
             None => {}
         }
     }
 
-    /// The core has answered the greeting: whoever waited for it is heard, or told what went wrong.
-    fn greeted(&mut self, response: Response, ways: &mut Ways<'_>) {
-        let Greeting::Open(queue) = std::mem::take(&mut self.greeting) else { return };
+    /// The core has answered the initialize: whoever waited for it is heard, or told what went wrong.
+    fn greeted(&mut self, response: Response, outputs: &mut Outputs<'_>) {
+        let Initialize::Open(queue) = std::mem::take(&mut self.initialize) else { return };
         match response {
             Response::Result(result) => {
-                let welcome = Welcome::new(result);
-                self.facts = welcome.facts();
-                self.greeting = Greeting::Done(welcome);
-                ways.core(notification_line("notifications/initialized", None));
+                let initialized = InitializeResult::new(result);
+                self.facts = initialized.facts();
+                self.initialize = Initialize::Done(initialized);
+                outputs.session(notification_line("notifications/initialized", None));
                 for (line, share) in queue {
-                    ways.share = share;
-                    self.hear(line, ways);
-                    ways.share = None;
+                    outputs.share = share;
+                    self.receive(line, outputs);
+                    outputs.share = None;
                 }
             }
             Response::Error(error) => {
                 for (line, _) in queue {
                     let Ok(Incoming::Request { id, .. }) = Incoming::parse(&line) else { continue };
-                    ways.client(response_parts(&id, Response::Error(error.clone())));
+                    outputs.client(response_parts(&id, Response::Error(error.clone())));
                 }
             }
         }
-        ways.wake();
+        outputs.wake();
     }
 
-    fn asked(&mut self, request: InputRequest, ways: &mut Ways<'_>) {
-        if let Err(InputRequest { id, .. }) = self.calls.asked(request, ways) {
+    fn asked(&mut self, request: InputRequest, outputs: &mut Outputs<'_>) {
+        if let Err(InputRequest { id, .. }) = self.calls.asked(request, outputs) {
             let text = "the client can be asked during a call for which it declared that it can be asked, and only then";
-            ways.core(error_line(Some(&id), -32601, text));
+            outputs.session(error_line(Some(&id), -32601, text));
         }
     }
 
-    fn notified(&mut self, method: &str, params: Option<&RawValue>, held: Held, ways: &mut Ways<'_>) {
+    fn notified(&mut self, method: &str, params: Option<&RawValue>, held: Held, outputs: &mut Outputs<'_>) {
         match method {
-            "notifications/progress" => self.calls.progress(params, held, ways),
+            "notifications/progress" => self.calls.progress(params, held, outputs),
             "notifications/message" => {
                 if logging::level_of(params).is_some_and(|level| self.calls.want_log(level)) {
-                    ways.client(Outgoing::line(notification_line(method, params)).holding_what(held));
+                    outputs.client(Outgoing::line(notification_line(method, params)).holding_what(held));
                 }
             }
             "notifications/cancelled" => {
@@ -344,7 +346,7 @@ impl State {
                 }
             }
             // What is no news that can be asked for is not part of the revision.
-            _ => drop(self.listens.tell(method, params, held, ways)),
+            _ => drop(self.listens.send(method, params, held, outputs)),
         }
     }
 

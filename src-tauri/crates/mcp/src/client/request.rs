@@ -1,6 +1,6 @@
 //! The part of a request that belongs to the revision itself, and why a request is not taken.
 
-use crate::wire::{Fields, LEGACY_REVISIONS, MODERN_REVISION, error_code, meta_key, rewrite_params};
+use crate::wire::{Fields, HANDSHAKE_VERSIONS, STATELESS_VERSION, error_code, meta_key, rewrite_params};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -52,10 +52,10 @@ pub(super) enum RequestRefusal {
     #[error("a subscription follows at most {0} resources")]
     TooManyResources(usize),
     /// There is no such thing in this revision.
-    #[error("`{0}` is not part of revision {MODERN_REVISION}")]
+    #[error("`{0}` is not part of revision {STATELESS_VERSION}")]
     NotOfRevision(&'static str),
     /// The tasks of this revision are others than those that servers are spoken to in.
-    #[error("tasks are not available to a client of revision {MODERN_REVISION} here; call without one")]
+    #[error("tasks are not available to a client of revision {STATELESS_VERSION} here; call without one")]
     Tasks,
     /// No state can be made.
     #[error("no state for the call: {0}")]
@@ -65,7 +65,7 @@ pub(super) enum RequestRefusal {
 impl RequestRefusal {
     pub(super) fn code(&self) -> i32 {
         match self {
-            Self::Revision { .. } => error_code::UNSUPPORTED_REVISION,
+            Self::Revision { .. } => error_code::UNSUPPORTED_VERSION,
             Self::IdInUse(_) => -32600,
             Self::NotOfRevision(_) | Self::Tasks => -32601,
             Self::TooManyRounds(_) | Self::Random(_) => -32603,
@@ -84,8 +84,8 @@ impl RequestRefusal {
     pub(super) fn error(&self) -> Value {
         let mut error = json!({ "code": self.code(), "message": self.to_string() });
         if let (Self::Revision { requested, is_open }, Some(error)) = (self, error.as_object_mut()) {
-            let legacy = LEGACY_REVISIONS.into_iter().filter(|_| *is_open);
-            let supported: Vec<&str> = std::iter::once(MODERN_REVISION).chain(legacy).collect();
+            let legacy = HANDSHAKE_VERSIONS.into_iter().filter(|_| *is_open);
+            let supported: Vec<&str> = std::iter::once(STATELESS_VERSION).chain(legacy).collect();
             error.insert("data".to_owned(), json!({ "supported": supported, "requested": requested }));
         }
         error
@@ -144,7 +144,7 @@ impl Envelope {
         let missing = RequestRefusal::Missing(meta_key::PROTOCOL_VERSION, "a text");
         let requested: String =
             version.and_then(|raw| serde_json::from_str(raw.get()).ok()).ok_or(missing)?;
-        if requested != MODERN_REVISION {
+        if requested != STATELESS_VERSION {
             return Err(RequestRefusal::Revision { requested, is_open });
         }
         let is_object = |raw: &RawValue| serde_json::from_str::<Fields>(raw.get()).is_ok();

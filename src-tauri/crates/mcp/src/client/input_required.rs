@@ -1,7 +1,7 @@
 //! The input that a server asks for during a call, and the state by which the client's retry finds the call again.
 
+use super::outputs::Outputs;
 use super::request::{Envelope, RequestRefusal};
-use super::ways::Ways;
 use crate::wire::{Fields, Held, Id, Outgoing, Response, error_line};
 use ironcurtain_paths::random_name;
 use serde_json::json;
@@ -91,7 +91,7 @@ impl Input {
     }
 
     /// Ends the request of the client that waits by asking for all that is open.
-    pub(super) fn require(&mut self, client: &Id, ways: &mut Ways<'_>) -> Result<(), RequestRefusal> {
+    pub(super) fn require(&mut self, client: &Id, outputs: &mut Outputs<'_>) -> Result<(), RequestRefusal> {
         self.rounds += 1;
         if self.rounds > MOST_ROUNDS {
             return Err(RequestRefusal::TooManyRounds(MOST_ROUNDS));
@@ -110,8 +110,8 @@ impl Input {
         );
         self.state = Some((state, Instant::now() + LIFETIME));
         let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}\n", client.as_json());
-        ways.client(Outgoing::line(line.into_bytes()));
-        ways.wake();
+        outputs.client(Outgoing::line(line.into_bytes()));
+        outputs.wake();
         Ok(())
     }
 
@@ -121,7 +121,11 @@ impl Input {
     }
 
     /// Takes the input of a retry: the core is answered, and the state is used up. What is missing stays open.
-    pub(super) fn bring(&mut self, envelope: &Envelope, ways: &mut Ways<'_>) -> Result<(), RequestRefusal> {
+    pub(super) fn bring(
+        &mut self,
+        envelope: &Envelope,
+        outputs: &mut Outputs<'_>,
+    ) -> Result<(), RequestRefusal> {
         if envelope.digest != self.digest {
             return Err(RequestRefusal::OtherCall);
         }
@@ -137,7 +141,7 @@ impl Input {
         self.state = None;
         self.requests.retain(|request| match given(request) {
             Some(response) => {
-                ways.answer_core(&request.id, response.to_owned());
+                outputs.answer_session(&request.id, response.to_owned());
                 false
             }
             None => true,
@@ -156,17 +160,17 @@ impl Input {
     }
 
     /// Answers the core that there will be no input.
-    pub(super) fn refuse_all(self, ways: &mut Ways<'_>) {
+    pub(super) fn refuse_all(self, outputs: &mut Outputs<'_>) {
         for request in self.requests {
-            refuse(&request.id, &request.method, ways);
+            refuse(&request.id, &request.method, outputs);
         }
     }
 }
 
 /// Tells the core that the client answers nothing.
-fn refuse(id: &Id, method: &str, ways: &mut Ways<'_>) {
+fn refuse(id: &Id, method: &str, outputs: &mut Outputs<'_>) {
     match to_raw_value(&json!({ "action": "cancel" })) {
-        Ok(cancel) if method == "elicitation/create" => ways.answer_core(id, cancel),
-        _ => ways.core(error_line(Some(id), -32603, "the client brought no input")),
+        Ok(cancel) if method == "elicitation/create" => outputs.answer_session(id, cancel),
+        _ => outputs.session(error_line(Some(id), -32603, "the client brought no input")),
     }
 }

@@ -14,29 +14,29 @@ fn a_result_of_the_server_that_asks_the_client_for_something_is_an_error() {
         json!({ "resultType": 1 }),
         json!([]),
     ] {
-        talk.client_says(&call(5, json!({}), &elicits()));
-        talk.core_says(&json!({ "jsonrpc": "2.0", "id": 5, "result": result }));
-        let heard = talk.client_hears();
+        talk.client_sends(&call(5, json!({}), &elicits()));
+        talk.session_sends(&json!({ "jsonrpc": "2.0", "id": 5, "result": result }));
+        let heard = talk.client_receives();
         assert_eq!(heard[0]["error"]["code"], -32603, "{heard:?}");
     }
     let twice =
         br#"{"jsonrpc":"2.0","id":5,"result":{"resultType":"complete","resultType":"input_required"}}"#;
-    talk.client_says(&call(5, json!({}), &elicits()));
+    talk.client_sends(&call(5, json!({}), &elicits()));
     let line = Outgoing::line([twice.as_slice(), b"\n"].concat());
-    talk.front.tell(line, &mut |line| talk.client.push(read(&line)));
-    assert_eq!(talk.client_hears()[0]["error"]["code"], -32603);
-    talk.client_says(&call(5, json!({}), &elicits()));
-    talk.core_says(
+    talk.conversation.send(line, &mut |line| talk.client.push(read(&line)));
+    assert_eq!(talk.client_receives()[0]["error"]["code"], -32603);
+    talk.client_sends(&call(5, json!({}), &elicits()));
+    talk.session_sends(
         &json!({ "jsonrpc": "2.0", "id": 5, "result": { "resultType": "complete", "content": [] } }),
     );
-    assert_eq!(talk.client_hears()[0]["result"]["resultType"], "complete");
+    assert_eq!(talk.client_receives()[0]["result"]["resultType"], "complete");
 }
 
 #[test]
 fn every_refusal_is_handed_on_for_the_record_with_its_request_and_its_reason() {
     let mut talk = Talk::greeted(&elicits());
     let state = talk.asked(1);
-    talk.core_hears();
+    talk.session_receives();
     let bad = |id: u64, meta: Value| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": { "_meta": meta } });
     let version = meta_key::PROTOCOL_VERSION;
     let of_another = json!({ "requestState": state, "inputResponses": {}, "arguments": { "n": 2 } });
@@ -51,21 +51,23 @@ fn every_refusal_is_handed_on_for_the_record_with_its_request_and_its_reason() {
         (request(&json!(9), "tasks/get", json!({ "taskId": "t" }), &json!({})), "tasks are not available"),
         (call(10, json!({ "task": { "ttl": 1 } }), &json!({})), "tasks are not available"),
     ] {
-        talk.client_says(&request);
-        let heard = talk.client_hears();
+        talk.client_sends(&request);
+        let heard = talk.client_receives();
         let told = heard[0]["error"]["message"].as_str().unwrap_or_else(|| panic!("{heard:?}"));
-        let Ok(ForCore::Refused(refused)) = talk.for_core.try_recv() else { panic!("{told} is not told") };
+        let Ok(ToSession::Refused(refused)) = talk.for_session.try_recv() else {
+            panic!("{told} is not told")
+        };
         assert_eq!(refused.why, told);
         assert!(told.contains(why), "{told}");
         assert_eq!(refused.id.as_json(), request["id"].to_string());
         assert_eq!(json!(refused.method), request["method"]);
         let params: Value = serde_json::from_str(refused.params.unwrap().get()).unwrap();
         assert_eq!(params, request["params"]);
-        assert!(talk.core_hears().is_empty(), "the core was told of {request}");
+        assert!(talk.session_receives().is_empty(), "the core was told of {request}");
     }
     // What is taken is not refused.
-    talk.client_says(&call(11, json!({}), &elicits()));
-    assert!(talk.core_hears().len() == 1 && talk.client_hears().is_empty());
+    talk.client_sends(&call(11, json!({}), &elicits()));
+    assert!(talk.session_receives().len() == 1 && talk.client_receives().is_empty());
 }
 
 /// One step of a conversation between a hostile client and a hostile server.
@@ -129,20 +131,20 @@ proptest! {
         let mut states: Vec<String> = Vec::new();
         for step in steps {
             match step {
-                Step::Client(message) => talk.client_says(&message),
+                Step::Client(message) => talk.client_sends(&message),
                 Step::Raw(bytes) => talk.client_says_line(bytes),
-                Step::Core(message) => talk.core_says(&message),
+                Step::Core(message) => talk.session_sends(&message),
                 Step::Retry(id, n) => {
                     let state = states.get(usize::from(n) % states.len().max(1)).cloned().unwrap_or_default();
-                    talk.core_hears();
+                    talk.session_receives();
                     let mut again = call(id, json!({ "requestState": state }), &elicits());
                     again["params"].as_object_mut().unwrap().remove("arguments");
-                    talk.client_says(&again);
-                    let calls = talk.core_hears().into_iter().filter(|m| m["method"] == "tools/call").count();
+                    talk.client_sends(&again);
+                    let calls = talk.session_receives().into_iter().filter(|m| m["method"] == "tools/call").count();
                     prop_assert_eq!(calls, 0, "a retry is never a call of its own");
                 }
             }
-            for heard in talk.client_hears() {
+            for heard in talk.client_receives() {
                 if heard["result"]["resultType"] == "input_required" {
                     let state = heard["result"]["requestState"].as_str().unwrap().to_owned();
                     prop_assert!(!states.contains(&state) && state.len() >= 32);

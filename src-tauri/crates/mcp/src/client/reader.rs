@@ -1,0 +1,204 @@
+//! The lines of a client in the language of the core, whichever era the client is of.
+//!
+//! - Nothing is read of a client that hangs up or is moved but what it said before.
+
+use super::conversation::Conversation;
+use super::initialize::InitializeResult;
+use super::outputs::{RefusedRequest, ToSession};
+use super::request::names_revision;
+use crate::wire::{Allowance, Incoming, Inlet, Line, Listening, MAX_LINE_BYTES, Outbox};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::Instant;
+
+/// The time for which requests of a client that says no more wait for the server's initialize.
+const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The era that a client's first message picked, as another trusted process is told of it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClientVersion {
+    /// It has said nothing yet.
+    #[default]
+    Open,
+    /// With a handshake.
+    Handshake,
+    /// Without one; the core's answer to the greeting on its behalf, if it was greeted.
+    Stateless(Option<InitializeResult>),
+}
+
+/// Something that a client says, as a core hears it.
+pub enum ClientMessage {
+    /// A line.
+    Line(Line),
+    /// A request that was refused on the way, and is answered.
+    Refused(RefusedRequest),
+}
+
+/// The client as a core reads it. What the core sends it is translated on the way out.
+pub struct ClientReader {
+    lines: Listening,
+    to_client: Outbox,
+    conversation: Option<(Arc<Conversation>, UnboundedReceiver<ToSession>)>,
+    has_handshake: bool,
+    /// The client has said its last word: until when that is waited for which must be known first.
+    ended: Option<Instant>,
+}
+
+impl ClientReader {
+    /// The client's lines, of which the first begins with `unread`, of a client of this version.
+    pub fn new(
+        memory: Allowance,
+        input: Inlet,
+        unread: Vec<u8>,
+        to_client: Outbox,
+        version: ClientVersion,
+    ) -> Self {
+        let lines = input.lines(memory, MAX_LINE_BYTES, unread);
+        let mut client = Self { lines, to_client, conversation: None, has_handshake: false, ended: None };
+        match version {
+            ClientVersion::Open => {}
+            ClientVersion::Handshake => client.has_handshake = true,
+            ClientVersion::Stateless(initialized) => client.translate(initialized),
+        }
+        client
+    }
+
+    /// The next thing for the core; `None` at the end.
+    ///
+    /// # Errors
+    /// The stream's error.
+    pub async fn next(&mut self) -> io::Result<Option<ClientMessage>> {
+        loop {
+            if self.has_handshake {
+                return Ok(self.lines.next().await?.map(ClientMessage::Line));
+            }
+            if self.ended.is_some() && self.is_settled() {
+                return Ok(self.pending());
+            }
+            let Some((conversation, for_session)) = &mut self.conversation else {
+                let line = self.lines.next().await?;
+                match &line {
+                    Some(Line::Whole(bytes, _)) if bytes.iter().all(u8::is_ascii_whitespace) => continue,
+                    Some(Line::Whole(bytes, _)) if is_modern(bytes) => {}
+                    _ => {
+                        self.has_handshake = true;
+                        return Ok(line.map(ClientMessage::Line));
+                    }
+                }
+                self.translate(None);
+                self.receive(line);
+                continue;
+            };
+            let (deadline, ended) = (conversation.deadline(), self.ended);
+            let conversation = conversation.clone();
+            tokio::select! {
+                biased;
+                Some(for_session) = for_session.recv() => if let Some(said) = said(for_session) {
+                    return Ok(Some(said));
+                },
+                () = until(ended) => return Ok(None),
+                () = until(deadline) => conversation.expire(&mut |line| self.to_client.send_translated(line)),
+                line = self.lines.next(), if ended.is_none() => match line? {
+                    Some(line @ (Line::TooLong { .. } | Line::NoRoom { .. })) => {
+                        return Ok(Some(ClientMessage::Line(line)));
+                    }
+                    Some(line) => self.receive(Some(line)),
+                    None => self.ended = Some(Instant::now() + INITIALIZE_TIMEOUT),
+                },
+            }
+        }
+    }
+
+    /// The next line for the core, where it is there already and needs no translation.
+    pub fn next_now(&mut self) -> Option<Line> {
+        if self.has_handshake { self.lines.next_now() } else { None }
+    }
+
+    /// Returns `true` if lines are handed over, whole: whoever hands them over says when there are no more.
+    pub fn is_handed_over(&self) -> bool {
+        self.lines.is_handed_over()
+    }
+
+    /// Something that is there for the core without reading on.
+    pub fn pending(&mut self) -> Option<ClientMessage> {
+        let (_, for_session) = self.conversation.as_mut()?;
+        std::iter::from_fn(|| for_session.try_recv().ok()).find_map(said)
+    }
+
+    /// The conversation goes on in another trusted process: the bytes that were read and are to be read again there; nothing where
+    /// they were passed over.
+    pub fn rest(self) -> Option<Vec<u8>> {
+        let mut unread = match &self.conversation {
+            Some((conversation, _)) => {
+                conversation.hand_over(&mut |line| self.to_client.send_translated(line))
+            }
+            None => Vec::new(),
+        };
+        unread.extend(self.lines.rest()?);
+        Some(unread)
+    }
+
+    /// Tells the version, for as long as the conversation lasts.
+    pub fn version(&self) -> impl Fn() -> ClientVersion + Send + Sync + use<> {
+        let (conversation, has_handshake) =
+            (self.conversation.as_ref().map(|(conversation, _)| conversation.clone()), self.has_handshake);
+        move || match &conversation {
+            Some(conversation) => ClientVersion::Stateless(conversation.initialized()),
+            None if has_handshake => ClientVersion::Handshake,
+            None => ClientVersion::Open,
+        }
+    }
+
+    /// From now on both outputs are translated.
+    fn translate(&mut self, initialized: Option<InitializeResult>) {
+        let (to_session, for_session) = unbounded_channel();
+        let conversation = Arc::new(Conversation::new(to_session, initialized));
+        let translator = conversation.clone();
+        self.to_client.translate(Box::new(move |line, to_client| translator.send(line, to_client)));
+        self.conversation = Some((conversation, for_session));
+    }
+
+    fn receive(&mut self, line: Option<Line>) {
+        let (Some((conversation, _)), Some(Line::Whole(line, share))) = (&self.conversation, line) else {
+            return;
+        };
+        conversation.receive(line, share, &mut |line| self.to_client.send_translated(line));
+    }
+
+    /// Returns `true` if a client that has said its last word has nothing on its way to the core but what is there.
+    fn is_settled(&self) -> bool {
+        let Some((conversation, _)) = &self.conversation else { return true };
+        conversation.hung_up(&mut |line| self.to_client.send_translated(line))
+    }
+}
+
+/// The part of it that the core is to hear.
+fn said(for_session: ToSession) -> Option<ClientMessage> {
+    match for_session {
+        ToSession::Line(line, share) => Some(ClientMessage::Line(Line::Whole(line, share))),
+        ToSession::Refused(refused) => Some(ClientMessage::Refused(refused)),
+        ToSession::Wake => None,
+    }
+}
+
+/// Waits until then; for ever without a time.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns `true` if this first message is one of a client without a handshake.
+fn is_modern(line: &[u8]) -> bool {
+    match Incoming::parse(line) {
+        Ok(Incoming::Request { method, params, .. }) => {
+            method == "server/discover" || (method != "initialize" && names_revision(params.as_deref()))
+        }
+        Ok(Incoming::Notification { .. } | Incoming::Response { .. }) | Err(_) => false,
+    }
+}
