@@ -7,7 +7,10 @@
 mod words;
 
 use arbitrary::Arbitrary;
-use ironcurtain_daemon::server::{AtServer, ServerAnswer, ServerEdge, ServerRequest};
+use ironcurtain_mcp::server::RequestHandle;
+use ironcurtain_mcp::server::ServerAnswer;
+use ironcurtain_mcp::server::FuzzedServer;
+use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::wire::{Fields, Id, Incoming, STATELESS_VERSION, Response, meta_key, server_may_tell};
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
@@ -82,7 +85,7 @@ type Answers = Arc<Mutex<Vec<(usize, ServerAnswer)>>>;
 
 struct Ask {
     with: String,
-    at: AtServer,
+    at: RequestHandle,
     is_over: bool,
     /// The state that the server gave last, and the words that the client answered it with.
     state: Option<String>,
@@ -92,7 +95,7 @@ struct Ask {
 }
 
 struct Talk {
-    edge: ServerEdge,
+    edge: FuzzedServer,
     runtime: Runtime,
     is_modern: bool,
     answers: Answers,
@@ -114,7 +117,7 @@ fuzz_target!(|input: (bool, &str, Vec<Step<'_>>)| {
     let discovered = json!({ "supportedVersions": [STATELESS_VERSION, info],
         "capabilities": { "tools": { "listChanged": true }, "resources": { "subscribe": true } } });
     let discovered = is_modern.then(|| raw(&discovered.to_string()));
-    let edge = ServerEdge::new(&raw(&greeting.to_string()), discovered.as_deref()).unwrap();
+    let edge = FuzzedServer::new(&raw(&greeting.to_string()), discovered.as_deref()).unwrap();
     let mut talk = Talk {
         edge,
         runtime: Builder::new_current_thread().enable_time().start_paused(true).build().unwrap(),

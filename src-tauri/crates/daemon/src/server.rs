@@ -5,35 +5,27 @@
 //! - One task (`actor`) owns the process and what is mounted; one task per process (`connection`) owns the conversation.
 
 mod actor;
-mod connection;
 pub mod control;
 mod down;
 mod mounted;
 pub mod process;
-mod request;
 mod roots;
 mod start_error;
 mod told;
 
 pub use actor::{ActorOptions, Applied, Versions};
-#[cfg(feature = "fuzzing")]
-pub use connection::ServerEdge;
-pub use connection::{
-    AtServer, MemoryShare, PendingRequest, SamplingRequest, ServerAnswer, ServerConnection,
-};
 pub(crate) use control::LISTENING;
 pub use control::SupervisorError;
-pub use down::{DownReason, NoAnswer, ServerExit};
+pub use down::DownReason;
 pub use process::Containment;
-pub use request::{
-    Completion, CompletionOf, LOG_LEVELS, RequestBody, RequestMeta, ServerRequest, TaskOptions,
-};
 pub use roots::{ServerView, Suspension, still_there};
 pub use start_error::{ContainmentError, ServerStartError};
 pub use told::{OnGreeted, ToldState};
 
 use crate::mounts::Need;
 use actor::{ActorView, Command, ServerState};
+use ironcurtain_mcp::request::ServerRequest;
+use ironcurtain_mcp::server::ServerConnection;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::ServerReach;
 use serde_json::value::RawValue;

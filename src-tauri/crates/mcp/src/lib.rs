@@ -4,4 +4,6 @@
 //! - Reads what clients and servers write, and bounds the memory that their messages hold.
 
 pub mod client;
+pub mod request;
+pub mod server;
 pub mod wire;

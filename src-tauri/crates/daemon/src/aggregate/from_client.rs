@@ -10,10 +10,10 @@ use super::tables::Own;
 use super::upstream::Phase;
 use super::welcoming::Unanswered;
 use super::{Aggregate, task_lists};
-use crate::server::MemoryShare;
 use ironcurtain_audit::{DecidedBy, Entry, Event, PolicyDecision, redacted};
 use ironcurtain_mcp::client::ClientMessage;
 use ironcurtain_mcp::client::RefusedRequest;
+use ironcurtain_mcp::server::MemoryShare;
 use ironcurtain_mcp::wire::{
     Fields, Id, Incoming, Line, MAX_LINE_BYTES, Outgoing, Salvage, error_line, id_in, members,
     notification_line, request_line, response_line, result_line,

@@ -19,9 +19,8 @@ mod stderr_tail;
 pub use applied::{Applied, Versions};
 pub use options::ActorOptions;
 
-use super::connection::ServerConnection;
 use super::control::SupervisorControl;
-use super::down::{DownReason, ServerExit};
+pub use super::down::{DownReason, ServerExit};
 use super::mounted::Mounted;
 use super::roots::ServerView;
 use super::told::{Greeted, Told};
@@ -29,6 +28,7 @@ use super::{MountLease, ServerError};
 use crate::mounts::Need;
 use files::SessionFiles;
 use ironcurtain_audit::{Entry, Event};
+use ironcurtain_mcp::server::ServerConnection;
 use ironcurtain_mcp::wire::ProtocolVersion;
 use ironcurtain_paths::CanonicalPath;
 use reconcile::ServerRules;

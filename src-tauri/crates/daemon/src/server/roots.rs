@@ -1,13 +1,12 @@
 //! From grants and leases to what a server sees and is told of. Roots are a projection, never the truth.
 
-#![expect(deprecated, reason = "revision 2026-07-28 drops roots; every revision before it has them")]
-
 use crate::grants::{Files, StandingGrant};
 use crate::mounts::Need;
+use ironcurtain_mcp::server::{Root, RootList, RootsSource};
 use ironcurtain_paths::{CanonicalPath, PathError, PathKind, Resolver};
 use ironcurtain_policy::{GrantKind, OpenFolder, ProtectedPaths};
 use ironcurtain_protocol::RootView;
-use rmcp::model::{ListRootsResult, Root};
+use tokio::sync::watch;
 
 /// The paths that a server is to see, and the roots that it is to be told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,18 +21,29 @@ pub struct ServerView {
 
 impl ServerView {
     /// As the protocol wants them.
-    pub(super) fn mcp_roots(&self) -> ListRootsResult {
+    fn root_list(&self) -> RootList {
         let canonical =
             self.roots.iter().filter_map(|r| CanonicalPath::assume_canonical(&r.path).ok().zip(Some(r)));
-        let root = |(path, root): (CanonicalPath, &RootView)| {
-            Root::new(path.file_uri()).with_name(root.source.clone())
+        let root = |(path, root): (CanonicalPath, &RootView)| Root {
+            uri: path.file_uri(),
+            name: root.source.clone(),
         };
-        ListRootsResult::new(canonical.map(root).collect())
+        RootList { version: self.version, roots: canonical.map(root).collect() }
     }
 
     /// Returns `true` if these directories have every root among them.
     pub(super) fn is_told_by(&self, directories: &[&str]) -> bool {
         self.roots.iter().all(|r| directories.contains(&r.path.as_str()))
+    }
+}
+
+/// The roots of the newest view.
+#[derive(Debug)]
+pub(super) struct ViewedRoots(pub(super) watch::Receiver<ServerView>);
+
+impl RootsSource for ViewedRoots {
+    fn roots(&self) -> RootList {
+        self.0.borrow().root_list()
     }
 }
 
@@ -266,6 +276,6 @@ mod tests {
         let inside = Need::new(sandbox.join("x").unwrap(), true);
         let got = shown(&sandbox, &[], &[], &[inside], (&resolver, ProtectedPaths::NOTHING));
         assert_eq!((got.needs.len(), got.roots.len()), (0, 1));
-        assert_eq!(got.mcp_roots().roots[0].uri, "file:///s");
+        assert_eq!(got.root_list().roots[0].uri, "file:///s");
     }
 }

@@ -3,9 +3,9 @@
 //!
 //! - The client hears of one greeting only: should the process end before it has answered, the next one answers.
 
-use super::connection::{MemoryShare, ServerAnswer, ServerConnection};
 use super::down::DownReason;
-use super::request::ServerRequest;
+use ironcurtain_mcp::request::ServerRequest;
+use ironcurtain_mcp::server::{MemoryShare, ServerAnswer, ServerConnection};
 use ironcurtain_mcp::wire::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -164,7 +164,7 @@ impl Told {
     pub(super) fn initialized(&self, line: Vec<u8>, now: impl FnOnce() -> Option<ServerConnection>) {
         let mut parts = self.parts();
         if let Some(connection) = now() {
-            connection.tell_initialized(&line);
+            connection.send_initialized(&line);
         }
         parts.initialized = Some(line);
     }
@@ -208,7 +208,7 @@ impl Parts {
     /// Tells a process that has answered the greeting the rest.
     fn tell(&self, connection: &ServerConnection) {
         let Some(line) = &self.initialized else { return };
-        connection.tell_initialized(line);
+        connection.send_initialized(line);
         // Whether it takes them it has told the client already.
         if let Some(params) = &self.level {
             drop(connection.request("logging/setLevel", Some(params)));

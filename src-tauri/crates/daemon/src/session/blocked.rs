@@ -2,8 +2,8 @@
 //! answer changes, and no other answer changes at all.
 
 use crate::containment::annotate;
-use crate::server::ServerAnswer;
 use ironcurtain_egress::Host;
+use ironcurtain_mcp::server::ServerAnswer;
 use ironcurtain_mcp::wire::{Fields, Response};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -70,7 +70,7 @@ fn without_network(text: &str, server: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::NoAnswer;
+    use ironcurtain_mcp::server::NoAnswer;
 
     fn result(text: &str) -> Option<String> {
         let raw = RawValue::from_string(text.to_owned()).unwrap();

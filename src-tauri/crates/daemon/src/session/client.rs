@@ -10,8 +10,13 @@ use super::tasks::TaskRequest;
 use super::tool_call::CALL;
 use super::{Session, echo, greeting, notices};
 use crate::consent::Stop;
-use crate::server::{AtServer, DownReason, MemoryShare, ServerAnswer, ServerConnection, ServerRequest};
+use crate::server::DownReason;
 use ironcurtain_mcp::client::{ClientMessage, ClientReader, ClientVersion};
+use ironcurtain_mcp::request::ServerRequest;
+use ironcurtain_mcp::server::MemoryShare;
+use ironcurtain_mcp::server::RequestHandle;
+use ironcurtain_mcp::server::ServerAnswer;
+use ironcurtain_mcp::server::ServerConnection;
 use ironcurtain_mcp::wire::{Id, Incoming, Line, MAX_LINE_BYTES, MOST_TOGETHER, Outgoing, Response, Salvage};
 use ironcurtain_mcp::wire::{
     client_may_tell, error_line, id_in, members, notification_line, response_parts, result_line,
@@ -363,7 +368,7 @@ impl Session {
     }
 
     /// Notes which request at the server stands for this one.
-    pub(super) fn forwarded(&self, ticket: &Ticket, at_server: AtServer) {
+    pub(super) fn forwarded(&self, ticket: &Ticket, at_server: RequestHandle) {
         let place = at_server.clone();
         if !self.in_flight.update(ticket, |request| request.at_server = Some(place)) {
             // Taken back while it was sent. One that was answered meanwhile is over, and nobody is told.

@@ -3,7 +3,7 @@
 //! - INVARIANT: an id may be used again once its request is answered or taken back, and what is still at work for the
 //!   old request changes nothing of the new one: each has a number of its own.
 
-use crate::server::AtServer;
+use ironcurtain_mcp::server::RequestHandle;
 use ironcurtain_mcp::wire::Id;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ pub(super) struct Ticket {
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     /// The request as the server has it, once it is forwarded.
-    pub(super) at_server: Option<AtServer>,
+    pub(super) at_server: Option<RequestHandle>,
     /// Ends the task that waits for it.
     pub(super) task: Option<AbortHandle>,
     /// The tool, if it is a tool call.

@@ -3,7 +3,8 @@
 //! - INVARIANT: a client sends its server no cursor and no task id but one that the server gave in this session.
 //! - The newest are remembered, as keyed hashes; a client that comes back to an older one starts its list again.
 
-use crate::server::{ServerAnswer, ServerRequest};
+use ironcurtain_mcp::request::ServerRequest;
+use ironcurtain_mcp::server::ServerAnswer;
 use ironcurtain_mcp::wire::Response;
 use serde::Deserialize;
 use std::collections::VecDeque;
@@ -94,7 +95,8 @@ fn given(answer: &ServerAnswer) -> Option<Given> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::{RequestBody, RequestMeta};
+    use ironcurtain_mcp::request::RequestBody;
+    use ironcurtain_mcp::request::RequestMeta;
     use serde_json::value::RawValue;
 
     fn list(issued: &Issued, method: &'static str, result: &str) {

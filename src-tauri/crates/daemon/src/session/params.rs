@@ -1,6 +1,6 @@
 //! Reading the parameters of a client's request, and why they are refused, in words for the client.
 
-use crate::server::RequestMeta;
+use ironcurtain_mcp::request::RequestMeta;
 use ironcurtain_mcp::wire::Fields;
 use ironcurtain_policy::AddressError;
 use ironcurtain_policy::strict::ReadError;

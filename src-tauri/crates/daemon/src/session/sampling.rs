@@ -9,8 +9,8 @@ use crate::config::Sampling;
 use crate::consent::{
     DenialScope, DeniedKey, ExchangeError, Inquiry, NotApproved, QuestionKey, SAMPLING_RULE, SamplingQuestion,
 };
-use crate::server::SamplingRequest;
 use ironcurtain_audit::{AuditError, DecidedBy, Entry, Event, PolicyDecision, redacted};
+use ironcurtain_mcp::server::SamplingRequest;
 use ironcurtain_mcp::wire::request_parts;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};

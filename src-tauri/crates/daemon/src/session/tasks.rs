@@ -9,7 +9,7 @@ use super::Session;
 use super::authorize::Authorization;
 use super::one_time::LONGEST;
 use super::tool_call::ToolCall;
-use crate::server::ServerAnswer;
+use ironcurtain_mcp::server::ServerAnswer;
 use ironcurtain_mcp::wire::{Fields, Response};
 use serde::Deserialize;
 use serde_json::value::RawValue;

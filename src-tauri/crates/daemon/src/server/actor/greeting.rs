@@ -2,8 +2,9 @@
 
 use super::running::{Greeting, Running};
 use super::{Actor, ServerState};
-use crate::server::connection::modern::{self, Behalf, Negotiation};
 use crate::server::down::GREETING_BOUND;
+use crate::server::roots::ViewedRoots;
+use ironcurtain_mcp::server::{ClientSide, Negotiation, initialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::oneshot;
@@ -23,11 +24,11 @@ impl Actor {
         let is_probed = Arc::new(AtomicBool::new(false));
         let negotiation = Negotiation {
             connection: connection.clone(),
-            greeting,
-            behalf: Behalf {
+            initialize: greeting,
+            client_side: ClientSide {
                 sampling: self.options.sampling.clone(),
                 client: o.client.clone(),
-                roots: self.roots.subscribe(),
+                roots: Arc::new(ViewedRoots(self.roots.subscribe())),
                 client_takes: o.client_takes.clone(),
             },
             versions: o.versions.clone(),
@@ -49,7 +50,7 @@ impl Actor {
             // An owner that is gone need not know.
             let _ = send.send(told.answered(&connection, up, answer, held));
         };
-        modern::greet(negotiation, Box::new(answered));
+        initialize(negotiation, Box::new(answered));
         running.greeting = Greeting::Open { outcome, deadline, is_probed };
     }
 }

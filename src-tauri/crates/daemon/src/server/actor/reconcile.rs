@@ -232,7 +232,7 @@ impl Actor {
         let connection = &self.running.as_ref()?.connection;
         let heard = *connection.told.borrow();
         // One that asked late, after it was given up on, is told all the same. One without a handshake asks when it needs them.
-        let never_asks = connection.is_modern() || (self.asks_for_roots == Some(false) && heard == 0);
+        let never_asks = connection.is_stateless() || (self.asks_for_roots == Some(false) && heard == 0);
         if !self.is_initialized() || self.understands == version || never_asks {
             return None;
         }

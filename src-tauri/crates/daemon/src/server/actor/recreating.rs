@@ -2,7 +2,7 @@
 
 use super::{Actor, DownReason, Running};
 use crate::mounts::Need;
-use crate::server::down::ServerExit;
+pub use crate::server::down::ServerExit;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::autostart::Countermeasure;

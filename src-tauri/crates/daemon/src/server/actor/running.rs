@@ -1,10 +1,10 @@
 //! The process that runs, and how it ends.
 
 use super::stderr_tail::StderrTail;
-use crate::server::connection::{Reading, ServerConnection};
 use crate::server::control::SupervisorControl;
 use crate::server::process::ProcessHold;
 use crate::server::told::Greeted;
+use ironcurtain_mcp::server::{Reading, ServerConnection};
 use ironcurtain_sandbox::ControlOp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

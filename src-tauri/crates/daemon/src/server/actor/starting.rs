@@ -6,11 +6,13 @@ use super::{Actor, DownReason, STEADY, ServerState};
 use crate::autostart::WatchedServer;
 use crate::mounts::{Need, united};
 use crate::network::ServesNetwork;
-use crate::server::connection::{FromServer, ServerConnection};
 use crate::server::mounted::Mounted;
 use crate::server::process::{self, Process, ProcessHold, RemoteWay, Start, Watch};
+use crate::server::roots::ViewedRoots;
 use crate::server::start_error::ServerStartError;
+use ironcurtain_mcp::server::{ConnectionOptions, ServerConnection};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 
@@ -75,14 +77,15 @@ impl Actor {
     async fn process_started(&mut self, process: Process, mounted: Vec<Mounted>) {
         let Process { pid, stdin, stdout, stderr, hold, mut closed } = process;
         let stderr_tail = StderrTail::of(stderr, self.options.log.clone());
-        let from_server = FromServer {
+        let log = self.options.log.clone();
+        let from_server = ConnectionOptions {
             stdout,
             client: self.options.client.clone(),
             memory: self.options.memory.clone(),
-            roots: self.roots.subscribe(),
+            roots: Arc::new(ViewedRoots(self.roots.subscribe())),
             client_takes: self.options.client_takes.clone(),
             sampling: self.options.sampling.clone(),
-            noise: self.options.log.clone(),
+            noise: Arc::new(move |line| log.write(line)),
         };
         let (connection, reading) = ServerConnection::start(stdin, from_server);
         (self.understands, self.announced) = (0, 0);

@@ -7,11 +7,14 @@
 use super::Call;
 use super::record::allowed_by;
 use crate::consent::{NotApproved, Stop};
-use crate::server::{MemoryShare, ServerAnswer, ServerConnection, ServerRequest};
 use crate::session::Session;
 use crate::session::authorize::Authorization;
 use crate::session::refusal::CallRefusal;
 use ironcurtain_audit::{Event, Pending, PolicyDecision};
+use ironcurtain_mcp::request::ServerRequest;
+use ironcurtain_mcp::server::MemoryShare;
+use ironcurtain_mcp::server::ServerAnswer;
+use ironcurtain_mcp::server::ServerConnection;
 use ironcurtain_policy::{Permit, RuleReason};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -2,9 +2,9 @@
 //!
 //! - Every wait has one deadline, from its beginning on, whatever else changes meanwhile.
 
-use crate::server::connection::{ServerAnswer, ServerConnection};
 use crate::server::roots::ServerView;
 use crate::session_log::SessionLog;
+use ironcurtain_mcp::server::{ServerAnswer, ServerConnection};
 use ironcurtain_mcp::wire::{Response, notification_line};
 use serde_json::value::RawValue;
 use std::pin::Pin;

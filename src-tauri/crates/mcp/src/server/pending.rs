@@ -1,8 +1,8 @@
 //! The requests that one server process has been sent and has not answered.
 
 use super::{MemoryShare, ServerConnection};
-use crate::server::down::NoAnswer;
-use ironcurtain_mcp::wire::{Fields, Id, Response};
+use crate::server::NoAnswer;
+use crate::wire::{Fields, Id, Response};
 use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -46,14 +46,14 @@ impl PendingRequest {
 
 /// The conversation that a request is in, and its id there.
 #[derive(Clone)]
-pub struct AtServer {
+pub struct RequestHandle {
     /// None for one that was never sent.
     id: Option<u64>,
     connection: ServerConnection,
 }
 
-impl AtServer {
-    pub(in crate::server) fn new(id: Option<u64>, connection: ServerConnection) -> Self {
+impl RequestHandle {
+    pub(super) fn new(id: Option<u64>, connection: ServerConnection) -> Self {
         Self { id, connection }
     }
 
@@ -65,23 +65,23 @@ impl AtServer {
     }
 }
 
-impl fmt::Debug for AtServer {
+impl fmt::Debug for RequestHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AtServer").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("RequestHandle").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
 /// Takes an answer.
-pub(in crate::server) type Then = Box<dyn FnOnce(ServerAnswer, MemoryShare) + Send>;
+pub type OnAnswer = Box<dyn FnOnce(ServerAnswer, MemoryShare) + Send>;
 
 /// All of them.
 #[derive(Default)]
-pub(super) struct Asked(Mutex<Table>);
+pub(super) struct PendingRequests(Mutex<Table>);
 
 #[derive(Default)]
 struct Table {
     last: u64,
-    open: HashMap<u64, Then>,
+    open: HashMap<u64, OnAnswer>,
     /// Ids of requests of the server that the client has not answered. Bounded by [`MOST_OF_CLIENT`].
     of_client: HashSet<Id>,
     /// Set when the server's output has ended.
@@ -90,15 +90,15 @@ struct Table {
     ended: Option<NoAnswer>,
 }
 
-impl fmt::Debug for Asked {
+impl fmt::Debug for PendingRequests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asked").field("open", &self.table().open.len()).finish_non_exhaustive()
+        f.debug_struct("PendingRequests").field("open", &self.table().open.len()).finish_non_exhaustive()
     }
 }
 
-impl Asked {
+impl PendingRequests {
     /// Takes a request; its id at the server, if it is to be sent. After the end it is answered with that.
-    pub(super) fn enter(&self, then: Then) -> Option<u64> {
+    pub(super) fn enter(&self, then: OnAnswer) -> Option<u64> {
         let mut table = self.table();
         table.last += 1;
         let id = table.last;
@@ -198,7 +198,7 @@ impl Asked {
         self.table().of_client.remove(id)
     }
 
-    fn take(&self, id: &str) -> Option<Then> {
+    fn take(&self, id: &str) -> Option<OnAnswer> {
         let id: u64 = id.parse().ok()?;
         self.table().open.remove(&id)
     }

@@ -1,6 +1,6 @@
 //! The one subscription by which such a server tells what others tell by themselves.
 
-use ironcurtain_mcp::wire::Fields;
+use crate::wire::Fields;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ const MOST_RESOURCES: usize = 1000;
 
 /// The news that are asked for.
 #[derive(Debug, Default)]
-pub(super) struct Listening {
+pub(super) struct Subscriptions {
     /// Names in the filter, of the kinds of which the server tells.
     kinds: Vec<&'static str>,
     tells_of_resources: bool,
@@ -19,7 +19,7 @@ pub(super) struct Listening {
     id: Option<u64>,
 }
 
-impl Listening {
+impl Subscriptions {
     /// Of a server that has answered `server/discover` with this.
     pub(super) fn of(discovered: &RawValue) -> Self {
         let read = |raw: Option<&RawValue>| -> Fields {

@@ -1,13 +1,9 @@
 //! Requests of the core under way at such a server, and the input that the server requires for them.
 
-use super::ModernServer;
-use crate::server::connection::{
-    MemoryShare, SAMPLING, SamplingRequest, ServerAnswer, ServerConnection, Then,
-};
-use crate::server::down::NoAnswer;
-use ironcurtain_mcp::wire::{
-    Fields, Id, Outgoing, Response, notification_line, request_parts, rewrite_params,
-};
+use super::StatelessServer;
+use crate::server::NoAnswer;
+use crate::server::{MemoryShare, OnAnswer, SAMPLING, SamplingRequest, ServerAnswer, ServerConnection};
+use crate::wire::{Fields, Id, Outgoing, Response, notification_line, request_parts, rewrite_params};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -37,7 +33,7 @@ pub(super) struct InputCall {
     params: Box<RawValue>,
     /// Its share of the memory, for as long as it may be sent on.
     held: MemoryShare,
-    then: Then,
+    then: OnAnswer,
     rounds: u32,
 }
 
@@ -76,7 +72,7 @@ struct InputRequest {
 }
 
 impl InputCall {
-    pub(super) fn new(method: &str, params: Box<RawValue>, held: MemoryShare, then: Then) -> Self {
+    pub(super) fn new(method: &str, params: Box<RawValue>, held: MemoryShare, then: OnAnswer) -> Self {
         Self { method: method.to_owned(), params, held, then, rounds: 0 }
     }
 
@@ -86,7 +82,7 @@ impl InputCall {
     }
 }
 
-impl ModernServer {
+impl StatelessServer {
     /// Sends a call; the number that it is known by.
     pub(super) fn begin(self: &Arc<Self>, connection: &ServerConnection, call: InputCall) -> u64 {
         let mut state = self.state();
@@ -111,8 +107,8 @@ impl ModernServer {
             (call.params, call.held) = (RawValue::NULL.to_owned(), None);
         }
         self.state().calls.sent.insert(number, None);
-        let (modern, conversation) = (self.clone(), connection.clone());
-        let then = move |answer, held| modern.answered(&conversation, number, call, answer, held);
+        let (stateless, conversation) = (self.clone(), connection.clone());
+        let then = move |answer, held| stateless.answered(&conversation, number, call, answer, held);
         let id = connection.send_request(&method, Some(params), held, Box::new(then));
         match (self.state().calls.sent.get_mut(&number), id) {
             (Some(at), id) => *at = id,
@@ -187,9 +183,9 @@ impl ModernServer {
                 Err(problem) => return Err((waiting.call, format!("`{name}` is no request: {problem}"))),
             };
             if request.method == "roots/list" {
-                let roots = to_raw_value(&self.behalf.roots.borrow().mcp_roots());
+                let roots = to_raw_value(&self.client_side.roots.roots());
                 waiting.responses.set(name, roots.unwrap_or_else(|_| RawValue::NULL.to_owned()));
-            } else if self.behalf.client_takes.borrow().contains(&request.method) {
+            } else if self.client_side.client_takes.borrow().contains(&request.method) {
                 let id = self.next_request();
                 waiting.open.insert(id.clone(), name.to_owned());
                 for_client.push((id, request));
@@ -208,17 +204,17 @@ impl ModernServer {
             if method == SAMPLING {
                 let request = SamplingRequest { id, params, held: None, connection: connection.clone() };
                 // A session that is gone asks nobody.
-                let _ = self.behalf.sampling.send(request);
+                let _ = self.client_side.sampling.send(request);
                 continue;
             }
             connection.asks_client(id.clone());
-            self.behalf.client.send(request_parts(&id, &method, params));
+            self.client_side.client.send(request_parts(&id, &method, params));
         }
         Ok(())
     }
 
     /// The client has answered a request of ours; one that it was not asked is returned.
-    pub(in crate::server::connection) fn responded(
+    pub(in crate::server) fn responded(
         self: &Arc<Self>,
         connection: &ServerConnection,
         id: &Id,
@@ -277,23 +273,18 @@ impl ModernServer {
         let pause = first.saturating_mul(1 << call.rounds.min(8)).min(longest);
         // It can be taken back meanwhile.
         self.state().calls.sent.insert(number, None);
-        let modern = self.clone();
+        let stateless = self.clone();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             tokio::time::sleep(pause).await;
-            if modern.state().calls.sent.contains_key(&number) {
-                modern.send(&connection, number, params, call);
+            if stateless.state().calls.sent.contains_key(&number) {
+                stateless.send(&connection, number, params, call);
             }
         });
     }
 
     /// A call is taken back: the server is told, or the client is asked no more.
-    pub(in crate::server::connection) fn cancel(
-        &self,
-        connection: &ServerConnection,
-        number: u64,
-        reason: Option<&str>,
-    ) {
+    pub(in crate::server) fn cancel(&self, connection: &ServerConnection, number: u64, reason: Option<&str>) {
         let mut state = self.state();
         let sent = state.calls.sent.remove(&number).flatten();
         let waiting = state.calls.waiting.remove(&number);
@@ -312,12 +303,12 @@ impl ModernServer {
             let Ok(id) = RawValue::from_string(id.as_json().to_owned()) else { continue };
             let params = to_raw_value(&json!({ "requestId": id })).ok();
             let line = notification_line("notifications/cancelled", params.as_deref());
-            self.behalf.client.send(Outgoing::line(line));
+            self.client_side.client.send(Outgoing::line(line));
         }
     }
 
     /// The conversation is over: whoever waits for the client's input hears it.
-    pub(in crate::server::connection) fn ended(&self, why: &NoAnswer) {
+    pub(in crate::server) fn ended(&self, why: &NoAnswer) {
         let waiting = std::mem::take(&mut self.state().calls.waiting);
         for (_, waiting) in waiting {
             self.take_back(waiting.open.keys());

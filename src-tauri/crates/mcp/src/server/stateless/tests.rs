@@ -1,11 +1,10 @@
 //! Servers that ask for more than is taken, and those that do not.
 
 use super::*;
+use crate::server::ConnectionOptions;
+use crate::server::NoAnswer;
 use crate::server::ServerRequest;
-use crate::server::connection::FromServer;
-use crate::server::down::NoAnswer;
-use crate::session_log::SessionLogs;
-use ironcurtain_mcp::wire::{Id, Input, Memory, Output};
+use crate::wire::{Id, Input, Memory, Output};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
@@ -26,29 +25,30 @@ impl Talk {
         let (heard, stdin) = std::io::pipe().unwrap();
         let (stdout, says) = std::io::pipe().unwrap();
         let (to_client, way) = std::io::pipe().unwrap();
-        let (roots, roots_seen) = watch::channel(ServerView::default());
+        let roots: Arc<dyn RootsSource> = Arc::new(crate::server::RootList::default());
         let takes = HashSet::from(["elicitation/create".to_owned()]);
         let (takes, client_takes) = watch::channel(takes);
         let (sampling, _) = mpsc::unbounded_channel();
-        let dir = tempfile::tempdir().unwrap();
         let client = Outbox::new(Output::new(way.into()).unwrap());
-        let logs = SessionLogs::start().unwrap();
-        let from_server = FromServer {
+        let from_server = ConnectionOptions {
             stdout: Input::new(stdout.into()).unwrap(),
             client: client.clone(),
             memory: Memory::new(64, 16).allowance(1),
-            roots: roots_seen.clone(),
+            roots: roots.clone(),
             client_takes: client_takes.clone(),
             sampling: sampling.clone(),
-            noise: logs.log(dir.path().join("log")),
+            noise: Arc::new(drop),
         };
         let (connection, reading) = ServerConnection::start(Output::new(stdin.into()).unwrap(), from_server);
         let raw = |value: Value| to_raw_value(&value).unwrap();
         let stamp = Stamp::of(&raw(json!({ "capabilities": {}, "clientInfo": { "name": "c" } }))).unwrap();
-        let behalf = Behalf { client, roots: roots_seen, client_takes, sampling };
-        connection.speaks_modern(ModernServer::new(stamp, behalf, &raw(json!({ "capabilities": {} }))));
-        let kept: Vec<Box<dyn std::any::Any>> =
-            vec![Box::new(roots), Box::new(takes), Box::new(dir), Box::new(reading), Box::new(logs)];
+        let client_side = ClientSide { client, roots, client_takes, sampling };
+        connection.set_stateless(StatelessServer::new(
+            stamp,
+            client_side,
+            &raw(json!({ "capabilities": {} })),
+        ));
+        let kept: Vec<Box<dyn std::any::Any>> = vec![Box::new(takes), Box::new(reading)];
         let (heard, client) = (BufReader::new(heard), BufReader::new(to_client));
         Self { connection, heard, says, client, _kept: kept }
     }

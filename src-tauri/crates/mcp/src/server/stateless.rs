@@ -8,60 +8,60 @@
 //! - How often a call may ask, for how much, and how long its state may be are bounded.
 
 #[cfg(feature = "fuzzing")]
-mod edge;
-mod input;
-mod listening;
+mod fuzzing;
+mod input_required;
 mod negotiate;
+mod subscriptions;
 #[cfg(test)]
 mod tests;
 
 #[cfg(feature = "fuzzing")]
-pub use edge::ServerEdge;
-pub(in crate::server) use negotiate::{Negotiation, greet};
+pub use fuzzing::FuzzedServer;
+pub use negotiate::{Negotiation, initialize};
 
-use super::{AtServer, MemoryShare, ServerAnswer, ServerConnection, Then};
+use super::{MemoryShare, OnAnswer, RequestHandle, ServerAnswer, ServerConnection};
+use crate::server::RootsSource;
 use crate::server::SamplingRequest;
-use crate::server::roots::ServerView;
-use input::{Calls, InputCall};
-use ironcurtain_mcp::wire::{Fields, Outbox, Response, STATELESS_VERSION, meta_key, rewrite_params};
-use listening::Listening;
+use crate::wire::{Fields, Outbox, Response, STATELESS_VERSION, meta_key, rewrite_params};
+use input_required::{Calls, InputCall};
 use rmcp::model::ErrorCode;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use subscriptions::Subscriptions;
 use tokio::sync::{mpsc, watch};
 
 /// A server that speaks the revision.
-pub(super) struct ModernServer {
+pub(super) struct StatelessServer {
     stamp: Stamp,
-    behalf: Behalf,
+    client_side: ClientSide,
     state: Mutex<State>,
 }
 
-impl fmt::Debug for ModernServer {
+impl fmt::Debug for StatelessServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModernServer").field("stamp", &self.stamp).finish_non_exhaustive()
+        f.debug_struct("StatelessServer").field("stamp", &self.stamp).finish_non_exhaustive()
     }
 }
 
 /// Whoever the server is spoken to on behalf of, for what it requires.
 #[derive(Debug, Clone)]
-pub(in crate::server) struct Behalf {
+pub struct ClientSide {
     /// The way to the client.
-    pub(in crate::server) client: Outbox,
+    pub client: Outbox,
     /// The roots, for when the server asks for them.
-    pub(in crate::server) roots: watch::Receiver<ServerView>,
+    pub roots: Arc<dyn RootsSource>,
     /// Methods the client takes from a server.
-    pub(in crate::server) client_takes: watch::Receiver<HashSet<String>>,
+    pub client_takes: watch::Receiver<HashSet<String>>,
     /// Takes what the server wants the client's model to answer.
-    pub(in crate::server) sampling: mpsc::UnboundedSender<SamplingRequest>,
+    pub sampling: mpsc::UnboundedSender<SamplingRequest>,
 }
 
 #[derive(Default)]
 struct State {
     calls: Calls,
-    listening: Listening,
+    listening: Subscriptions,
     /// The level that the client set for the log, as it wrote it.
     level: Option<Box<RawValue>>,
 }
@@ -75,14 +75,14 @@ struct Stamp {
 
 impl Stamp {
     /// From the parameters of the client's greeting. Tasks are others in this revision.
-    fn of(greeting: &RawValue) -> Result<Self, serde_json::Error> {
-        let mut greeting: Fields = serde_json::from_str(greeting.get())?;
-        let mut capabilities: Fields = match greeting.get("capabilities") {
+    fn of(initialize: &RawValue) -> Result<Self, serde_json::Error> {
+        let mut initialize: Fields = serde_json::from_str(initialize.get())?;
+        let mut capabilities: Fields = match initialize.get("capabilities") {
             Some(raw) => serde_json::from_str(raw.get())?,
             None => Fields::default(),
         };
         capabilities.remove("tasks");
-        Ok(Self { capabilities: to_raw_value(&capabilities)?, client_info: greeting.take("clientInfo") })
+        Ok(Self { capabilities: to_raw_value(&capabilities)?, client_info: initialize.take("clientInfo") })
     }
 
     /// Parameters with the stamp, and without what only a retry of ours has.
@@ -109,11 +109,11 @@ impl Stamp {
     }
 }
 
-impl ModernServer {
+impl StatelessServer {
     /// Of a server that has answered `server/discover` with this.
-    fn new(stamp: Stamp, behalf: Behalf, discovered: &RawValue) -> Self {
-        let state = State { listening: Listening::of(discovered), ..State::default() };
-        Self { stamp, behalf, state: Mutex::new(state) }
+    fn new(stamp: Stamp, client_side: ClientSide, discovered: &RawValue) -> Self {
+        let state = State { listening: Subscriptions::of(discovered), ..State::default() };
+        Self { stamp, client_side, state: Mutex::new(state) }
     }
 
     /// Sends a request of the core, or answers it where the revision has no such thing.
@@ -122,9 +122,9 @@ impl ModernServer {
         connection: &ServerConnection,
         (method, params): (&str, Option<Box<RawValue>>),
         held: MemoryShare,
-        then: Then,
-    ) -> AtServer {
-        let nowhere = AtServer::new(None, connection.clone());
+        then: OnAnswer,
+    ) -> RequestHandle {
+        let nowhere = RequestHandle::new(None, connection.clone());
         match method {
             "logging/setLevel" => {
                 let fields = params.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok());
@@ -162,7 +162,7 @@ impl ModernServer {
             }
         };
         let call = InputCall::new(method, stamped, held, then);
-        AtServer::new(Some(self.begin(connection, call)), connection.clone())
+        RequestHandle::new(Some(self.begin(connection, call)), connection.clone())
     }
 
     /// The client is initialized, which such a server need not be told; what it tells by itself is asked for.
@@ -201,13 +201,13 @@ fn makes_task(method: &str, params: Option<&RawValue>) -> bool {
 }
 
 /// Answers a request that needs nothing of the server.
-fn done(then: Then) {
+fn done(then: OnAnswer) {
     if let Ok(result) = to_raw_value(&serde_json::Map::new()) {
         then(ServerAnswer::Response(Response::Result(result)), None);
     }
 }
 
-fn refuse(then: Then, code: ErrorCode, text: &str) {
+fn refuse(then: OnAnswer, code: ErrorCode, text: &str) {
     let error = serde_json::json!({ "code": code.0, "message": text });
     if let Ok(error) = to_raw_value(&error) {
         then(ServerAnswer::Response(Response::Error(error)), None);

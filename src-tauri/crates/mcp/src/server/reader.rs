@@ -1,14 +1,13 @@
 //! The task that reads what a server process says.
 
-use super::asked::{MOST_OF_CLIENT, is_ours};
-use super::{CANCELLED, FromServer, MemoryShare, SamplingRequest, ServerConnection};
-use crate::server::down::NoAnswer;
-use crate::server::roots::ServerView;
-use crate::session_log::SessionLog;
-use ironcurtain_mcp::wire::{
+use super::pending::{MOST_OF_CLIENT, is_ours};
+use super::{CANCELLED, ConnectionOptions, MemoryShare, Noise, SamplingRequest, ServerConnection};
+use crate::server::NoAnswer;
+use crate::server::RootsSource;
+use crate::wire::{
     Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, MOST_TOGETHER, Outbox, Outgoing, Salvage,
 };
-use ironcurtain_mcp::wire::{error_line, notification_line, request_parts, result_line, server_may_tell};
+use crate::wire::{error_line, notification_line, request_parts, result_line, server_may_tell};
 use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
@@ -27,16 +26,16 @@ const ENDING_BOUND: Duration = Duration::from_secs(1);
 const LONGEST_METHOD: usize = 100;
 
 /// The request of a server that is asked about.
-pub(in crate::server) const SAMPLING: &str = "sampling/createMessage";
+pub const SAMPLING: &str = "sampling/createMessage";
 
 /// The task, before it runs.
 pub(super) struct Reader {
     pub(super) connection: ServerConnection,
     pub(super) client: Outbox,
-    pub(super) roots: watch::Receiver<ServerView>,
+    pub(super) roots: Arc<dyn RootsSource>,
     pub(super) client_takes: watch::Receiver<HashSet<String>>,
     pub(super) sampling: mpsc::UnboundedSender<SamplingRequest>,
-    pub(super) noise: SessionLog,
+    pub(super) noise: Noise,
     pub(super) told: watch::Sender<u64>,
     /// Has a permit for every answer of ours that may wait still.
     pub(super) unwritten: Arc<Semaphore>,
@@ -52,10 +51,10 @@ impl Reader {
     /// The task, and the lines that it is to read.
     pub(super) fn new(
         connection: ServerConnection,
-        from: FromServer,
+        from: ConnectionOptions,
         told: watch::Sender<u64>,
     ) -> (Self, Lines<Input>) {
-        let FromServer { stdout, client, memory, roots, client_takes, sampling, noise } = from;
+        let ConnectionOptions { stdout, client, memory, roots, client_takes, sampling, noise } = from;
         let unwritten = Arc::new(Semaphore::new(MOST_UNWRITTEN));
         let reader = Self { connection, client, roots, client_takes, sampling, noise, told, unwritten };
         (reader, Lines::within(memory, stdout, MAX_LINE_BYTES))
@@ -104,7 +103,7 @@ impl Reader {
             Err(problem) => {
                 let begins = line.get(..line.len().min(500)).unwrap_or_default();
                 let text = String::from_utf8_lossy(begins);
-                self.noise.write(format!("a line on standard output is no message ({problem}): {text}"));
+                (self.noise)(format!("a line on standard output is no message ({problem}): {text}"));
                 // Whoever waits for it need not wait any more.
                 if let Some(Salvage { id, is_answer: true }) = Salvage::of(&line) {
                     self.connection
@@ -119,7 +118,7 @@ impl Reader {
         match incoming {
             Incoming::Response { id, response } => {
                 if !self.connection.asked.answered(&id, response, held) {
-                    self.noise.write(format!("an answer to a request that was not made: {}", id.as_json()));
+                    (self.noise)(format!("an answer to a request that was not made: {}", id.as_json()));
                 }
             }
             Incoming::Request { id, method, params } => self.handle_request(id, &method, params, held),
@@ -128,15 +127,19 @@ impl Reader {
     }
 
     fn handle_notification(&self, method: &str, params: Option<Box<RawValue>>, held: MemoryShare) {
-        let params =
-            match self.connection.modern.get().map(|modern| modern.notified(method, params.as_deref())) {
-                None => params,
-                Some(Some(rewritten)) => rewritten.or(params),
-                Some(None) => return,
-            };
+        let params = match self
+            .connection
+            .stateless
+            .get()
+            .map(|stateless| stateless.notified(method, params.as_deref()))
+        {
+            None => params,
+            Some(Some(rewritten)) => rewritten.or(params),
+            Some(None) => return,
+        };
         if !server_may_tell(method) {
             let text = format!("a notification that no server may send was dropped: {}", clipped(method));
-            return self.noise.write(text);
+            return (self.noise)(text);
         }
         if method == CANCELLED {
             self.connection.asked.client_asked_no_more(params.as_deref());
@@ -148,8 +151,8 @@ impl Reader {
         match method {
             "ping" => self.answer(result_line(&id, &serde_json::Map::new())),
             "roots/list" => {
-                let shown = self.roots.borrow().clone();
-                self.answer(result_line(&id, &shown.mcp_roots()));
+                let shown = self.roots.roots();
+                self.answer(result_line(&id, &shown));
                 self.told.send_replace(shown.version);
             }
             _ if !self.client_takes.borrow().contains(method) => {
@@ -178,7 +181,7 @@ impl Reader {
 
     /// Which request such a line answers cannot be known for sure, so none is left waiting for it.
     fn gone(&self, why: &NoAnswer) {
-        self.noise.write(why.to_string());
+        (self.noise)(why.to_string());
         self.connection.asked.fail_all(why);
     }
 

@@ -1,26 +1,22 @@
 //! The server's edge with nothing beside it, for whoever feeds it foreign bytes.
 
 use super::negotiate::{revision, welcome};
-use super::{Behalf, ModernServer, Stamp};
+use super::{ClientSide, Stamp, StatelessServer};
 use crate::server::SamplingRequest;
-use crate::server::connection::reader::{MOST_UNWRITTEN, Reader, SAMPLING};
-use crate::server::connection::{NoAnswer, ServerConnection};
-use crate::server::roots::ServerView;
-use crate::session_log::SessionLogs;
-use ironcurtain_mcp::wire::{Outbox, Outgoing, Outlet, request_parts};
+use crate::server::reader::{MOST_UNWRITTEN, Reader, SAMPLING};
+use crate::server::{NoAnswer, ServerConnection};
+use crate::server::{RootList, RootsSource};
+use crate::wire::{Outbox, Outgoing, Outlet, request_parts};
 use serde_json::value::RawValue;
 use std::collections::HashSet;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 /// The methods that the client takes from a server.
 const TAKES: [&str; 2] = ["elicitation/create", SAMPLING];
 
-/// Keeps nothing.
-static LOGS: LazyLock<Option<SessionLogs>> = LazyLock::new(|| SessionLogs::start().ok());
-
 /// A conversation with a server, without a process.
-pub struct ServerEdge {
+pub struct FuzzedServer {
     connection: ServerConnection,
     reader: Reader,
     for_server: mpsc::UnboundedReceiver<Outgoing>,
@@ -28,15 +24,15 @@ pub struct ServerEdge {
     sampling: mpsc::UnboundedReceiver<SamplingRequest>,
 }
 
-impl ServerEdge {
+impl FuzzedServer {
     /// With a server that has answered `server/discover` with this, or that has shaken hands. Nothing where it would not be spoken
     /// to in the version.
     #[must_use]
-    pub fn new(greeting: &RawValue, discovered: Option<&RawValue>) -> Option<Self> {
+    pub fn new(initialize: &RawValue, discovered: Option<&RawValue>) -> Option<Self> {
         let (to_server, for_server) = mpsc::unbounded_channel();
         let (to_client, for_client) = mpsc::unbounded_channel();
         let (sampling_sender, sampling) = mpsc::unbounded_channel();
-        let roots = watch::channel(ServerView::default()).1;
+        let roots: Arc<dyn RootsSource> = Arc::new(RootList::default());
         let client_takes = watch::channel(TAKES.map(str::to_owned).into_iter().collect::<HashSet<_>>()).1;
         let (told_sender, told) = watch::channel(0);
         let (stdin, client) = (Outbox::unopened(), Outbox::unopened());
@@ -46,18 +42,22 @@ impl ServerEdge {
             asked: Arc::default(),
             to_server: stdin,
             initialized: Arc::default(),
-            modern: Arc::default(),
+            stateless: Arc::default(),
             told,
         };
         if let Some(discovered) = discovered {
-            welcome(discovered, revision(greeting).as_deref())?;
-            let behalf = Behalf {
+            welcome(discovered, revision(initialize).as_deref())?;
+            let client_side = ClientSide {
                 client: client.clone(),
                 roots: roots.clone(),
                 client_takes: client_takes.clone(),
                 sampling: sampling_sender.clone(),
             };
-            connection.speaks_modern(ModernServer::new(Stamp::of(greeting).ok()?, behalf, discovered));
+            connection.set_stateless(StatelessServer::new(
+                Stamp::of(initialize).ok()?,
+                client_side,
+                discovered,
+            ));
         }
         let reader = Reader {
             connection: connection.clone(),
@@ -65,7 +65,7 @@ impl ServerEdge {
             roots,
             client_takes,
             sampling: sampling_sender,
-            noise: LOGS.as_ref()?.log("/dev/null".into()),
+            noise: Arc::new(drop),
             told: told_sender,
             unwritten: Arc::new(Semaphore::new(MOST_UNWRITTEN)),
         };
@@ -79,7 +79,7 @@ impl ServerEdge {
     }
 
     /// A line of the server, without its line feed.
-    pub fn server_says(&self, line: Vec<u8>) {
+    pub fn server_sends(&self, line: Vec<u8>) {
         self.reader.receive(line, None);
     }
 
@@ -89,12 +89,12 @@ impl ServerEdge {
     }
 
     /// The lines that the server was sent since.
-    pub fn server_hears(&mut self) -> Vec<Vec<u8>> {
+    pub fn server_receives(&mut self) -> Vec<Vec<u8>> {
         std::iter::from_fn(|| self.for_server.try_recv().ok()).map(|line| line.bytes().collect()).collect()
     }
 
     /// The lines that the client was sent since. What its model is to answer it is always allowed.
-    pub fn client_hears(&mut self) -> Vec<Vec<u8>> {
+    pub fn client_receives(&mut self) -> Vec<Vec<u8>> {
         let sampled = std::iter::from_fn(|| self.sampling.try_recv().ok()).map(|request| {
             request.connection.asks_client(request.id.clone());
             request_parts(&request.id, SAMPLING, request.params)

@@ -1,9 +1,8 @@
 //! The lines that pass a connection, and those that do not.
 
-use super::asked::MOST_OF_CLIENT;
+use super::pending::MOST_OF_CLIENT;
 use super::*;
-use crate::session_log::SessionLogs;
-use ironcurtain_mcp::wire::Memory;
+use crate::wire::Memory;
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
@@ -14,28 +13,26 @@ struct Server {
     client: std::io::PipeReader,
     connection: ServerConnection,
     /// Kept for their drop.
-    _kept: (Reading, watch::Sender<ServerView>, watch::Sender<HashSet<String>>, tempfile::TempDir),
+    _kept: (Reading, watch::Sender<HashSet<String>>),
 }
 
 fn server(client_takes: &[&str]) -> Server {
     let (stdin, to_server) = std::io::pipe().unwrap();
     let (from_server, stdout) = std::io::pipe().unwrap();
     let (client, to_client) = std::io::pipe().unwrap();
-    let (roots_sender, roots) = watch::channel(ServerView::default());
     let takes: HashSet<String> = client_takes.iter().map(|method| (*method).to_owned()).collect();
     let (takes, client_takes) = watch::channel(takes);
-    let dir = tempfile::tempdir().unwrap();
-    let from_server = FromServer {
+    let from_server = ConnectionOptions {
         stdout: Input::new(from_server.into()).unwrap(),
         client: Outbox::new(Output::new(to_client.into()).unwrap()),
         memory: Memory::new(8, 1).allowance(1),
-        roots,
+        roots: Arc::new(RootList::default()),
         client_takes,
         sampling: mpsc::unbounded_channel().0,
-        noise: SessionLogs::start().unwrap().log(dir.path().join("log")),
+        noise: Arc::new(drop),
     };
     let (connection, reading) = ServerConnection::start(Output::new(to_server.into()).unwrap(), from_server);
-    Server { stdin, stdout, client, connection, _kept: (reading, roots_sender, takes, dir) }
+    Server { stdin, stdout, client, connection, _kept: (reading, takes) }
 }
 
 #[tokio::test]

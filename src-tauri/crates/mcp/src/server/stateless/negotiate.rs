@@ -6,11 +6,9 @@
 //!   `server/discover` alone.
 //! - INVARIANT: a greeting has one answer, and a server is spoken to without a handshake only where that is the answer.
 
-use super::{Behalf, ModernServer, Stamp};
-use crate::server::connection::{MemoryShare, ServerAnswer, ServerConnection, Then};
-use ironcurtain_mcp::wire::{
-    Fields, HANDSHAKE_VERSIONS, KnownVersions, ProtocolVersion, Response, STATELESS_VERSION,
-};
+use super::{ClientSide, Stamp, StatelessServer};
+use crate::server::{MemoryShare, OnAnswer, ServerAnswer, ServerConnection};
+use crate::wire::{Fields, HANDSHAKE_VERSIONS, KnownVersions, ProtocolVersion, Response, STATELESS_VERSION};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -27,21 +25,24 @@ const SILENCE: Duration = Duration::from_secs(4);
 
 /// A greeting under way.
 #[derive(Clone)]
-pub(in crate::server) struct Negotiation {
-    pub(in crate::server) connection: ServerConnection,
+pub struct Negotiation {
+    /// The connection to the process.
+    pub connection: ServerConnection,
     /// The parameters of the client's greeting.
-    pub(in crate::server) greeting: Box<RawValue>,
-    pub(in crate::server) behalf: Behalf,
-    pub(in crate::server) versions: KnownVersions,
+    pub initialize: Box<RawValue>,
+    /// The client that the server is initialized for.
+    pub client_side: ClientSide,
+    /// The protocol versions that programs are known to speak.
+    pub versions: KnownVersions,
     /// The program, as its era is remembered.
-    pub(in crate::server) program: String,
+    pub program: String,
     /// Set while the process was sent nothing but `server/discover`, which some programs of the other era do not survive.
-    pub(in crate::server) is_probed: Arc<AtomicBool>,
+    pub is_probed: Arc<AtomicBool>,
 }
 
 /// Greets a server; the answer is that to a handshake in any case.
-pub(in crate::server) fn greet(negotiation: Negotiation, then: Then) {
-    let wanted = match revision(&negotiation.greeting).as_deref() {
+pub fn initialize(negotiation: Negotiation, then: OnAnswer) {
+    let wanted = match revision(&negotiation.initialize).as_deref() {
         Some(STATELESS_VERSION) => ProtocolVersion::Stateless,
         _ => ProtocolVersion::Handshake,
     };
@@ -53,7 +54,7 @@ pub(in crate::server) fn greet(negotiation: Negotiation, then: Then) {
 
 impl Negotiation {
     /// A handshake first; one that is refused, or not answered, may have come to a server without it.
-    fn shake_hands(self, then: Then) {
+    fn shake_hands(self, then: OnAnswer) {
         let (connection, params) = (self.connection.clone(), self.handshake());
         let first = Arc::new(Mutex::new(Some(then)));
         let asking = self.ask_when_silent(first.clone());
@@ -79,7 +80,7 @@ impl Negotiation {
     }
 
     /// Asks a server that is silent what it speaks, unless it is known to have a handshake. The first answer counts.
-    fn ask_when_silent(&self, first: Arc<Mutex<Option<Then>>>) -> Option<AbortHandle> {
+    fn ask_when_silent(&self, first: Arc<Mutex<Option<OnAnswer>>>) -> Option<AbortHandle> {
         if self.versions.of(&self.program) == Some(ProtocolVersion::Handshake) {
             return None;
         }
@@ -91,7 +92,7 @@ impl Negotiation {
             if let Some((server, welcome)) = negotiation.discovered().await
                 && let Some(then) = take(&first)
             {
-                negotiation.connection.speaks_modern(server);
+                negotiation.connection.set_stateless(server);
                 negotiation.versions.remember(&negotiation.program, ProtocolVersion::Stateless);
                 then(welcome, None);
             }
@@ -103,12 +104,12 @@ impl Negotiation {
     }
 
     /// The handshake was refused, with this answer.
-    fn discover_instead(self, refused: ServerAnswer, held: MemoryShare, then: Then) {
+    fn discover_instead(self, refused: ServerAnswer, held: MemoryShare, then: OnAnswer) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return then(refused, held) };
         runtime.spawn(async move {
             match self.discovered().await {
                 Some((server, welcome)) => {
-                    self.connection.speaks_modern(server);
+                    self.connection.set_stateless(server);
                     self.versions.remember(&self.program, ProtocolVersion::Stateless);
                     then(welcome, None);
                 }
@@ -121,12 +122,12 @@ impl Negotiation {
     }
 
     /// `server/discover` first, then the handshake.
-    fn probe(self, then: Then) {
+    fn probe(self, then: OnAnswer) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return self.shake_hands(then) };
         self.is_probed.store(true, Ordering::Relaxed);
         runtime.spawn(async move {
             if let Some((server, welcome)) = self.discovered().await {
-                self.connection.speaks_modern(server);
+                self.connection.set_stateless(server);
                 return then(welcome, None);
             }
             self.versions.remember(&self.program, ProtocolVersion::Handshake);
@@ -140,37 +141,37 @@ impl Negotiation {
     }
 
     /// Asks the server what it speaks; if it can be spoken to without a handshake, how, and its welcome in the words of one.
-    async fn discovered(&self) -> Option<(ModernServer, ServerAnswer)> {
-        let stamp = Stamp::of(&self.greeting).ok()?;
+    async fn discovered(&self) -> Option<(StatelessServer, ServerAnswer)> {
+        let stamp = Stamp::of(&self.initialize).ok()?;
         let params = stamp.stamped(None, None).ok()?;
         let answer = self.connection.send_and_wait("server/discover", Some(params));
         let answer = tokio::time::timeout(DISCOVER_BOUND, answer).await.ok()?;
         let ServerAnswer::Response(Response::Result(result)) = answer else { return None };
-        let welcome = welcome(&result, revision(&self.greeting).as_deref())?;
-        let server = ModernServer::new(stamp, self.behalf.clone(), &result);
+        let welcome = welcome(&result, revision(&self.initialize).as_deref())?;
+        let server = StatelessServer::new(stamp, self.client_side.clone(), &result);
         Some((server, ServerAnswer::Response(Response::Result(welcome))))
     }
 
     /// The parameters of a handshake.
     fn handshake(&self) -> Option<Box<RawValue>> {
-        if revision(&self.greeting).as_deref() != Some(STATELESS_VERSION) {
-            return Some(self.greeting.clone());
+        if revision(&self.initialize).as_deref() != Some(STATELESS_VERSION) {
+            return Some(self.initialize.clone());
         }
-        let mut params: Fields = serde_json::from_str(self.greeting.get()).ok()?;
+        let mut params: Fields = serde_json::from_str(self.initialize.get()).ok()?;
         params.set("protocolVersion", to_raw_value(HANDSHAKE_VERSIONS.first()?).ok()?);
         to_raw_value(&params).ok()
     }
 }
 
 /// Takes whoever waits, who is answered once.
-fn take(first: &Mutex<Option<Then>>) -> Option<Then> {
+fn take(first: &Mutex<Option<OnAnswer>>) -> Option<OnAnswer> {
     first.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 /// The revision that a greeting names.
-pub(super) fn revision(greeting: &RawValue) -> Option<String> {
-    let greeting: Fields = serde_json::from_str(greeting.get()).ok()?;
-    serde_json::from_str(greeting.get("protocolVersion")?.get()).ok()
+pub(super) fn revision(initialize: &RawValue) -> Option<String> {
+    let initialize: Fields = serde_json::from_str(initialize.get()).ok()?;
+    serde_json::from_str(initialize.get("protocolVersion")?.get()).ok()
 }
 
 /// The result of `server/discover` in the words of a handshake.
@@ -190,7 +191,7 @@ pub(super) fn welcome(result: &RawValue, asked: Option<&str>) -> Option<Box<RawV
         HANDSHAKE_VERSIONS.iter().find(|known| Some(**known) == asked).or(HANDSHAKE_VERSIONS.first())?;
     welcome.set("protocolVersion", to_raw_value(revision).ok()?);
     let meta: Option<Fields> = welcome.get("_meta").and_then(|raw| serde_json::from_str(raw.get()).ok());
-    let info = meta.and_then(|mut meta| meta.take(ironcurtain_mcp::wire::meta_key::SERVER_INFO));
+    let info = meta.and_then(|mut meta| meta.take(crate::wire::meta_key::SERVER_INFO));
     let info = match info {
         Some(info) => info,
         None => to_raw_value(&json!({ "name": "unnamed", "version": "" })).ok()?,

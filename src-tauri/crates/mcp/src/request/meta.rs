@@ -2,7 +2,7 @@
 //!
 //! - Clients send keys of their own with every call. They are dropped, and their names are kept for the record.
 
-use ironcurtain_mcp::wire::{Fields, Id};
+use crate::wire::{Fields, Id};
 use ironcurtain_visible as visible;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;

@@ -10,28 +10,29 @@
 //! - Every request is answered once: by the server, or with why it has no answer.
 //! - One task reads. Whoever sends writes by itself, so that a call wakes nobody but its server.
 
-mod asked;
-pub(super) mod modern;
+mod no_answer;
+mod pending;
 mod reader;
+mod roots;
+mod stateless;
 
-pub use asked::{AtServer, PendingRequest, ServerAnswer};
+pub use no_answer::{NoAnswer, ServerExit};
+pub use pending::{OnAnswer, PendingRequest, RequestHandle, ServerAnswer};
+pub use reader::SAMPLING;
+pub use roots::{Root, RootList, RootsSource};
+pub use stateless::{ClientSide, Negotiation, initialize};
 
-use super::down::{NoAnswer, ServerExit};
-use super::request::ServerRequest;
-use super::roots::ServerView;
-use crate::session_log::SessionLog;
-use asked::Asked;
-pub(super) use asked::Then;
-use ironcurtain_mcp::wire::{Allowance, Gathered, Id, Input, Outbox, Outgoing, Output, Response, Share};
-use ironcurtain_mcp::wire::{notification_line, request_parts, response_parts};
+use crate::request::ServerRequest;
+use crate::wire::{Allowance, Gathered, Id, Input, Outbox, Outgoing, Output, Response, Share};
+use crate::wire::{notification_line, request_parts, response_parts};
 use ironcurtain_visible as visible;
-use modern::ModernServer;
-#[cfg(feature = "fuzzing")]
-pub use modern::ServerEdge;
+use pending::PendingRequests;
 use reader::Reader;
-pub(super) use reader::SAMPLING;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+#[cfg(feature = "fuzzing")]
+pub use stateless::FuzzedServer;
+use stateless::StatelessServer;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -47,6 +48,9 @@ const CANCELLED: &str = "notifications/cancelled";
 /// A share of a session's memory. It is given back when the last holder lets go: when the bytes it stands for are
 /// written, or nobody wants them any more.
 pub type MemoryShare = Option<Arc<Share>>;
+
+/// Takes a line about what a server wrote that is no message.
+pub type Noise = Arc<dyn Fn(String) + Send + Sync>;
 
 /// Something that a server wants the client's model to answer.
 #[derive(Debug)]
@@ -64,38 +68,39 @@ pub struct SamplingRequest {
 /// A handle to the conversation.
 #[derive(Debug, Clone)]
 pub struct ServerConnection {
-    asked: Arc<Asked>,
+    asked: Arc<PendingRequests>,
     to_server: Outbox,
     /// Set when the server was told that the client is initialized.
     initialized: Arc<AtomicBool>,
     /// Set when the server is of the era without a handshake.
-    modern: Arc<OnceLock<Arc<ModernServer>>>,
+    stateless: Arc<OnceLock<Arc<StatelessServer>>>,
     /// The newest version of the roots that the server has asked for and been told.
-    pub(super) told: watch::Receiver<u64>,
+    pub told: watch::Receiver<u64>,
 }
 
 /// The server's output, and where to with what it says.
-pub(super) struct FromServer {
-    pub(super) stdout: Input,
+pub struct ConnectionOptions {
+    /// Its standard output.
+    pub stdout: Input,
     /// The way to the client.
-    pub(super) client: Outbox,
+    pub client: Outbox,
     /// The memory for what the server says and the client has not read yet. While there is none, the server waits.
-    pub(super) memory: Allowance,
+    pub memory: Allowance,
     /// The roots, for when the server asks for them.
-    pub(super) roots: watch::Receiver<ServerView>,
+    pub roots: Arc<dyn RootsSource>,
     /// Methods the client takes from a server.
-    pub(super) client_takes: watch::Receiver<HashSet<String>>,
+    pub client_takes: watch::Receiver<HashSet<String>>,
     /// Takes what the server wants the client's model to answer.
-    pub(super) sampling: mpsc::UnboundedSender<SamplingRequest>,
+    pub sampling: mpsc::UnboundedSender<SamplingRequest>,
     /// Takes the lines that are no messages.
-    pub(super) noise: SessionLog,
+    pub noise: Noise,
 }
 
 /// The task that reads. Dropped, it reads no more, and every request is told that there is no answer.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub struct Reading {
     /// Completes when the server's output does.
-    pub(super) ended: oneshot::Receiver<()>,
+    pub ended: oneshot::Receiver<()>,
     task: AbortHandle,
 }
 
@@ -107,14 +112,14 @@ impl Drop for Reading {
 
 impl ServerConnection {
     /// Starts the conversation.
-    pub(super) fn start(stdin: Output, from_server: FromServer) -> (Self, Reading) {
+    pub fn start(stdin: Output, from_server: ConnectionOptions) -> (Self, Reading) {
         let (told_sender, told) = watch::channel(0);
         let (end, ended) = oneshot::channel();
         let connection = Self {
             asked: Arc::default(),
             to_server: Outbox::new(stdin),
             initialized: Arc::default(),
-            modern: Arc::default(),
+            stateless: Arc::default(),
             told,
         };
         let (reader, stdout) = Reader::new(connection.clone(), from_server, told_sender);
@@ -129,19 +134,19 @@ impl ServerConnection {
     }
 
     /// From now on the server is spoken to without a handshake.
-    fn speaks_modern(&self, server: ModernServer) {
+    fn set_stateless(&self, server: StatelessServer) {
         // It is found out once.
-        let _ = self.modern.set(Arc::new(server));
+        let _ = self.stateless.set(Arc::new(server));
     }
 
     /// Returns `true` if the server is of the era without a handshake.
-    pub(super) fn is_modern(&self) -> bool {
-        self.modern.get().is_some()
+    pub fn is_stateless(&self) -> bool {
+        self.stateless.get().is_some()
     }
 
     /// Sends a request of ours.
     #[must_use]
-    pub(super) fn request(&self, method: &str, params: Option<&RawValue>) -> PendingRequest {
+    pub fn request(&self, method: &str, params: Option<&RawValue>) -> PendingRequest {
         let (answer, answered) = oneshot::channel();
         // Who no longer waits was cancelled.
         let then = move |answered, _| drop(answer.send(answered));
@@ -156,7 +161,7 @@ impl ServerConnection {
         request: ServerRequest,
         held: MemoryShare,
         then: impl FnOnce(ServerAnswer, MemoryShare) + Send + 'static,
-    ) -> AtServer {
+    ) -> RequestHandle {
         let ServerRequest { method, params } = request;
         self.pass((&method, params), held, Box::new(then))
     }
@@ -165,21 +170,21 @@ impl ServerConnection {
         &self,
         (method, params): (&str, Option<Box<RawValue>>),
         held: MemoryShare,
-        then: Then,
-    ) -> AtServer {
-        if let Some(modern) = self.modern.get() {
-            return modern.ask(self, (method, params), held, then);
+        then: OnAnswer,
+    ) -> RequestHandle {
+        if let Some(stateless) = self.stateless.get() {
+            return stateless.ask(self, (method, params), held, then);
         }
-        AtServer::new(self.send_request(method, params, held, then), self.clone())
+        RequestHandle::new(self.send_request(method, params, held, then), self.clone())
     }
 
     /// Sends a request in the words of the server; its id there, if it is sent.
-    pub(super) fn send_request(
+    pub fn send_request(
         &self,
         method: &str,
         params: Option<Box<RawValue>>,
         held: MemoryShare,
-        then: Then,
+        then: OnAnswer,
     ) -> Option<u64> {
         let id = self.asked.enter(then)?;
         self.to_server.send(request_parts(&Id::from(id), method, params).holding(held));
@@ -187,10 +192,10 @@ impl ServerConnection {
     }
 
     /// Sends a request in the words of the server and waits for its answer. When the wait is given up, the answer is ignored.
-    pub(super) async fn send_and_wait(&self, method: &str, params: Option<Box<RawValue>>) -> ServerAnswer {
+    pub async fn send_and_wait(&self, method: &str, params: Option<Box<RawValue>>) -> ServerAnswer {
         let (answer, answered) = oneshot::channel();
         // As above.
-        let then: Then = Box::new(move |answered, _| drop(answer.send(answered)));
+        let then: OnAnswer = Box::new(move |answered, _| drop(answer.send(answered)));
         self.send_request(method, params, None, then);
         PendingRequest::new(answered).answer().await
     }
@@ -203,18 +208,18 @@ impl ServerConnection {
 
     /// Sends a notification of the client. A server without a handshake takes none of them.
     pub fn send(&self, line: Vec<u8>, held: MemoryShare) {
-        if !self.is_modern() {
+        if !self.is_stateless() {
             self.to_server.send(Outgoing::line(line).holding(held));
         }
     }
 
     /// Tells the server, once, that the client is initialized.
-    pub(super) fn tell_initialized(&self, line: &[u8]) {
+    pub fn send_initialized(&self, line: &[u8]) {
         if self.initialized.swap(true, Ordering::Relaxed) {
             return;
         }
-        match self.modern.get() {
-            Some(modern) => modern.listen(self),
+        match self.stateless.get() {
+            Some(stateless) => stateless.listen(self),
             None => self.send(line.to_vec(), None),
         }
     }
@@ -229,8 +234,8 @@ impl ServerConnection {
         if !self.asked.client_answered(id) {
             return;
         }
-        let response = match self.modern.get() {
-            Some(modern) => modern.responded(self, id, response),
+        let response = match self.stateless.get() {
+            Some(stateless) => stateless.responded(self, id, response),
             None => Some(response),
         };
         if let Some(response) = response {
@@ -247,26 +252,26 @@ impl ServerConnection {
     }
 
     /// Answers every request that still waits with how the server ended.
-    pub(super) fn ended(&self, how: &ServerExit) {
+    pub fn ended(&self, how: &ServerExit) {
         self.over(&NoAnswer::Ended(Some(Arc::new(how.clone()))));
     }
 
     fn over(&self, why: &NoAnswer) {
         self.asked.end(why);
-        if let Some(modern) = self.modern.get() {
-            modern.ended(why);
+        if let Some(stateless) = self.stateless.get() {
+            stateless.ended(why);
         }
     }
 
     fn cancel(&self, id: u64, reason: Option<&str>) {
-        match self.modern.get() {
-            Some(modern) => modern.cancel(self, id, reason),
+        match self.stateless.get() {
+            Some(stateless) => stateless.cancel(self, id, reason),
             None => self.withdraw(id, reason),
         }
     }
 
     /// Tells the server that the request of this id there is taken back.
-    pub(super) fn withdraw(&self, id: u64, reason: Option<&str>) {
+    pub fn withdraw(&self, id: u64, reason: Option<&str>) {
         // One that was answered meanwhile is over.
         if self.asked.forget(id) {
             self.to_server.send(Outgoing::line(cancelled_line(id, reason)));
