@@ -6,18 +6,12 @@
 //!   appears when it comes. Entries that are added to `mcp-servers.json`, taken out or changed appear and go at once.
 //! - One task owns everything and waits for nobody. What it passes on holds its share of the memory until it is written.
 
-mod catalogue;
 mod from_client;
 mod from_upstream;
-mod greeting;
-mod lists;
 mod moved;
-mod names;
-mod qualified;
 mod routing;
 mod selection;
 mod serve;
-mod tables;
 mod task_lists;
 mod upstream;
 mod welcoming;
@@ -28,16 +22,17 @@ use crate::home::private_dir;
 use crate::identity::Client;
 use crate::listener::OutgoingNote;
 use crate::session::{CUT_OFF, Session};
-use catalogue::Catalogue;
 use from_client::Waiting;
-use greeting::Greeting;
 use ironcurtain_audit::Entry;
+use ironcurtain_mcp::aggregate::Catalogue;
+use ironcurtain_mcp::aggregate::InitializeRequest;
+use ironcurtain_mcp::aggregate::ListKind;
+use ironcurtain_mcp::aggregate::RequestTables;
 use ironcurtain_mcp::client::ClientVersion;
 use ironcurtain_mcp::server::MemoryShare;
 use ironcurtain_mcp::wire::{Fields, Outbox, notification_line};
 use ironcurtain_paths::random_name;
 use ironcurtain_protocol::ShimNote;
-use lists::Kind;
 pub(crate) use moved::MovedAggregate;
 use moved::MovedUpstream;
 use rmcp::model::ErrorCode;
@@ -46,7 +41,6 @@ use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::sync::Arc;
-use tables::Tables;
 use task_lists::TaskList;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
@@ -76,7 +70,7 @@ pub(crate) struct Aggregate {
     events: mpsc::UnboundedSender<FromUpstream>,
     upstreams: BTreeMap<String, Upstream>,
     last_upstream: u64,
-    greeting: Option<Greeting>,
+    greeting: Option<InitializeRequest>,
     greeted_at: Instant,
     /// The client's greeting, until it is answered.
     unanswered: Option<Unanswered>,
@@ -87,7 +81,7 @@ pub(crate) struct Aggregate {
     catalogue: Catalogue,
     /// The lists that the client has looked at since it was told that they have changed.
     fresh: BTreeSet<&'static str>,
-    tables: Tables,
+    tables: RequestTables,
     waiting: Vec<Waiting>,
     task_lists: Vec<TaskList>,
     warned: HashSet<String>,
@@ -122,12 +116,12 @@ impl Aggregate {
             None => MovedAggregate::none(random_name()?),
         };
         let MovedAggregate { id, greeting, level, tasks, upstreams, unread, version, .. } = moved;
-        let greeting = greeting.and_then(|params| Greeting::of(Some(&params)).ok());
+        let greeting = greeting.and_then(|params| InitializeRequest::of(Some(&params)).ok());
         let ((events, from_upstreams), (notes, for_shim)) =
             (mpsc::unbounded_channel(), mpsc::unbounded_channel());
         let is_moved = greeting.is_some();
         let mut aggregate = Self {
-            tables: Tables::new(random_name()?, tasks),
+            tables: RequestTables::new(random_name()?, tasks),
             state,
             client,
             id,
@@ -144,7 +138,7 @@ impl Aggregate {
             welcomed: Vec::new(),
             level,
             catalogue: Catalogue::default(),
-            fresh: Kind::ALL.into_iter().filter(|_| is_moved).map(Kind::changed).collect(),
+            fresh: ListKind::ALL.into_iter().filter(|_| is_moved).map(ListKind::changed).collect(),
             waiting: Vec::new(),
             task_lists: Vec::new(),
             warned: HashSet::new(),

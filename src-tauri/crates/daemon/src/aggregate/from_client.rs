@@ -3,14 +3,14 @@
 //! - INVARIANT: what is for one server goes to its session, by that server's own names, and is judged and recorded there.
 //! - What is turned away before there is a session for it is on record, too.
 
-use super::greeting::Greeting;
-use super::lists::Kind;
 use super::routing::{Destination, clipped};
-use super::tables::Own;
 use super::upstream::Phase;
 use super::welcoming::Unanswered;
 use super::{Aggregate, task_lists};
 use ironcurtain_audit::{DecidedBy, Entry, Event, PolicyDecision, redacted};
+use ironcurtain_mcp::aggregate::InitializeRequest;
+use ironcurtain_mcp::aggregate::ListKind;
+use ironcurtain_mcp::aggregate::OwnRequest;
 use ironcurtain_mcp::client::ClientMessage;
 use ironcurtain_mcp::client::RefusedRequest;
 use ironcurtain_mcp::server::MemoryShare;
@@ -62,7 +62,7 @@ impl Aggregate {
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        let has_batches = self.greeting.as_ref().is_some_and(Greeting::has_batches);
+        let has_batches = self.greeting.as_ref().is_some_and(InitializeRequest::has_batches);
         let batch = if has_batches { members(&line) } else { None };
         let Some(batch) = batch else { return self.message(&line, held).await };
         for message in batch {
@@ -138,7 +138,7 @@ impl Aggregate {
     async fn try_answer(&mut self, waiting: Waiting) -> Option<Waiting> {
         let until = self.patience(&waiting.method, waiting.params.as_deref());
         let may_wait = until.is_some_and(|until| Instant::now() < until);
-        if let Some(kind) = Kind::of_method(&waiting.method) {
+        if let Some(kind) = ListKind::of_method(&waiting.method) {
             if may_wait {
                 return Some(waiting);
             }
@@ -182,7 +182,7 @@ impl Aggregate {
         if self.greeting.is_some() {
             return self.fail(id, ErrorCode::INVALID_REQUEST, "the session is initialized already");
         }
-        match Greeting::of(params) {
+        match InitializeRequest::of(params) {
             Err(problem) => self.fail(id, ErrorCode::INVALID_PARAMS, &problem.to_string()),
             Ok(greeting) => {
                 self.greeting = Some(greeting);
@@ -209,11 +209,11 @@ impl Aggregate {
     /// Tells a server the level of the log that the client wants.
     pub(super) fn tell_level(&mut self, upstream: u64) {
         if let Some(level) = self.level.clone() {
-            self.ask_upstream(upstream, Own::Level, "logging/setLevel", Some(&level));
+            self.ask_upstream(upstream, OwnRequest::Level, "logging/setLevel", Some(&level));
         }
     }
 
-    fn list(&mut self, id: &Id, kind: Kind, params: Option<&RawValue>) {
+    fn list(&mut self, id: &Id, kind: ListKind, params: Option<&RawValue>) {
         let cursor = params.and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
         let cursor = cursor.as_ref().and_then(|params| params.get("cursor"));
         let cursor = cursor.map(|raw| serde_json::from_str::<String>(raw.get()).unwrap_or_default());

@@ -1,9 +1,9 @@
 //! The messages of servers, each as its session passes it: to the client, by names and ids that tell it from others.
 
-use super::lists::{Kind, Listed};
-use super::tables::{Asked, Own};
 use super::upstream::Phase;
 use super::{Aggregate, MOST_WARNINGS};
+use ironcurtain_mcp::aggregate::{RoutedRequest, OwnRequest};
+use ironcurtain_mcp::aggregate::{ListKind, ListEntries};
 use ironcurtain_mcp::wire::{
     Fields, Held, Id, Incoming, Outgoing, Response, error_line, notification_line, request_line,
     request_parts, response_parts,
@@ -44,14 +44,14 @@ impl Aggregate {
     fn answered(&mut self, upstream: u64, server: &str, id: &Id, response: Response, held: Held) {
         // One that was taken back.
         let Some(asked) = self.tables.finished(id, Some(upstream)) else { return };
-        if let (Asked { makes_task: true, .. }, Response::Result(result)) = (&asked, &response)
+        if let (RoutedRequest { makes_task: true, .. }, Response::Result(result)) = (&asked, &response)
             && let Some(task) = made_task(result)
             && !self.tables.makes_task(task, server)
         {
             let text = format!("the server `{server}` has made a task by a name that another one has");
             return self.fail(id, ErrorCode::INTERNAL_ERROR, &text);
         }
-        if let (Asked { calls_tool: true, .. }, Response::Result(result)) = (&asked, &response) {
+        if let (RoutedRequest { calls_tool: true, .. }, Response::Result(result)) = (&asked, &response) {
             self.catalogue.link(server, result);
         }
         self.to_client.send(response_parts(id, response).holding_what(held));
@@ -99,7 +99,7 @@ impl Aggregate {
             "notifications/tools/list_changed"
             | "notifications/prompts/list_changed"
             | "notifications/resources/list_changed" => {
-                for kind in Kind::ALL.into_iter().filter(|kind| kind.changed() == method) {
+                for kind in ListKind::ALL.into_iter().filter(|kind| kind.changed() == method) {
                     self.fetch(upstream, kind);
                 }
                 return;
@@ -145,7 +145,7 @@ impl Aggregate {
     }
 
     /// Sends a request of ours to an upstream.
-    pub(super) fn ask_upstream(&mut self, upstream: u64, own: Own, method: &str, params: Option<&RawValue>) {
+    pub(super) fn ask_upstream(&mut self, upstream: u64, own: OwnRequest, method: &str, params: Option<&RawValue>) {
         if let Some(id) = self.tables.asks_itself(upstream, own) {
             self.to_upstream(upstream, request_line(&id, method, params), None);
         }
@@ -156,21 +156,21 @@ impl Aggregate {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         let Some(params) = self.greeting.as_ref().map(|greeting| greeting.params.clone()) else { return };
         if of.session.is_some() && of.phase != Phase::Up {
-            self.ask_upstream(upstream, Own::Greeting, "initialize", Some(&params));
+            self.ask_upstream(upstream, OwnRequest::Initialize, "initialize", Some(&params));
         }
     }
 
-    fn answered_us(&mut self, upstream: u64, own: Own, response: Response) {
+    fn answered_us(&mut self, upstream: u64, own: OwnRequest, response: Response) {
         match (own, response) {
-            (Own::Level, _) => {}
-            (Own::Tasks(list, listed), response) => {
+            (OwnRequest::Level, _) => {}
+            (OwnRequest::Tasks(list, listed), response) => {
                 self.tasks_listed(upstream, &list, *listed, &response);
             }
-            (Own::Greeting, Response::Result(result)) => {
+            (OwnRequest::Initialize, Response::Result(result)) => {
                 self.greeted_by(upstream, serde_json::from_str(result.get()).unwrap_or_default());
             }
-            (Own::Greeting, Response::Error(error)) => self.is_missing(upstream, error_text(&error)),
-            (Own::List(kind, mut listed), Response::Result(page)) => match listed.take(kind, &page) {
+            (OwnRequest::Initialize, Response::Error(error)) => self.is_missing(upstream, error_text(&error)),
+            (OwnRequest::List(kind, mut listed), Response::Result(page)) => match listed.take(kind, &page) {
                 Ok(Some(cursor)) => self.ask_page(upstream, kind, *listed, Some(&cursor)),
                 Ok(None) => self.listed(upstream, kind, *listed),
                 Err(problem) => {
@@ -182,7 +182,7 @@ impl Aggregate {
                     self.listed(upstream, kind, *listed);
                 }
             },
-            (Own::List(kind, listed), Response::Error(_)) => self.listed(upstream, kind, *listed),
+            (OwnRequest::List(kind, listed), Response::Error(_)) => self.listed(upstream, kind, *listed),
         }
     }
 
@@ -190,7 +190,7 @@ impl Aggregate {
     pub(super) fn came(&mut self, upstream: u64, capabilities: Fields) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         of.is_up(capabilities);
-        let has = Kind::ALL.into_iter().filter(|kind| of.has(kind.capability()));
+        let has = ListKind::ALL.into_iter().filter(|kind| of.has(kind.capability()));
         let (has, has_log) = (has.collect::<Vec<_>>(), of.has("logging"));
         if has_log {
             self.tell_level(upstream);
@@ -211,7 +211,7 @@ impl Aggregate {
     }
 
     /// Asks a server for a list from its beginning.
-    fn fetch(&mut self, upstream: u64, kind: Kind) {
+    fn fetch(&mut self, upstream: u64, kind: ListKind) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         if of.phase != Phase::Up || !of.has(kind.capability()) {
             return;
@@ -221,16 +221,16 @@ impl Aggregate {
             return;
         }
         of.awaited.insert(kind, false);
-        self.ask_page(upstream, kind, Listed::default(), None);
+        self.ask_page(upstream, kind, ListEntries::default(), None);
     }
 
-    fn ask_page(&mut self, upstream: u64, kind: Kind, listed: Listed, cursor: Option<&RawValue>) {
+    fn ask_page(&mut self, upstream: u64, kind: ListKind, listed: ListEntries, cursor: Option<&RawValue>) {
         let params =
             to_raw_value(&cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }))).ok();
-        self.ask_upstream(upstream, Own::List(kind, Box::new(listed)), kind.method(), params.as_deref());
+        self.ask_upstream(upstream, OwnRequest::List(kind, Box::new(listed)), kind.method(), params.as_deref());
     }
 
-    fn listed(&mut self, upstream: u64, kind: Kind, listed: Listed) {
+    fn listed(&mut self, upstream: u64, kind: ListKind, listed: ListEntries) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         of.lists.insert(kind, listed);
         let has_changed = of.awaited.remove(&kind).unwrap_or_default();

@@ -4,9 +4,9 @@
 //! - INVARIANT: a task is listed only by the server that has made it for a call of this client.
 
 use super::Aggregate;
-use super::lists::Listed;
-use super::tables::Own;
 use super::upstream::Phase;
+use ironcurtain_mcp::aggregate::ListEntries;
+use ironcurtain_mcp::aggregate::OwnRequest;
 use ironcurtain_mcp::wire::{Fields, Id, Response, result_line};
 use rmcp::model::ErrorCode;
 use serde_json::json;
@@ -52,20 +52,20 @@ impl Aggregate {
         let with_list = self.upstreams.values().filter(|of| of.phase == Phase::Up && of.lists_tasks());
         let awaited: BTreeSet<u64> = with_list.map(|of| of.number).collect();
         for upstream in &awaited {
-            self.ask_for_tasks(*upstream, &id, Listed::default(), None);
+            self.ask_for_tasks(*upstream, &id, ListEntries::default(), None);
         }
         let until = Instant::now() + PATIENCE;
         self.task_lists.push(TaskList { id, awaited, until, tasks: Vec::new() });
     }
 
-    fn ask_for_tasks(&mut self, upstream: u64, list: &Id, listed: Listed, cursor: Option<&RawValue>) {
+    fn ask_for_tasks(&mut self, upstream: u64, list: &Id, listed: ListEntries, cursor: Option<&RawValue>) {
         let params = cursor.map(|cursor| to_raw_value(&json!({ "cursor": cursor })));
-        let own = Own::Tasks(list.clone(), Box::new(listed));
+        let own = OwnRequest::Tasks(list.clone(), Box::new(listed));
         self.ask_upstream(upstream, own, METHOD, params.and_then(Result::ok).as_deref());
     }
 
     /// Takes a server's answer.
-    pub(super) fn tasks_listed(&mut self, upstream: u64, list: &Id, mut listed: Listed, answer: &Response) {
+    pub(super) fn tasks_listed(&mut self, upstream: u64, list: &Id, mut listed: ListEntries, answer: &Response) {
         let next = match answer {
             Response::Result(page) => listed.take_as(SHAPE, page).ok().flatten(),
             Response::Error(_) => None,

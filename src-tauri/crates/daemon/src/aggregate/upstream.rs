@@ -3,7 +3,6 @@
 //! - The session judges, asks and records as if its client were the only one it has. Its lines are handed over in memory.
 //! - A server that does not start, or does not answer, is missing and tried again; nobody waits for it.
 
-use super::lists::{Kind, Listed, Lists};
 use crate::config::Server as ServerConfig;
 use crate::daemon_state::{DaemonState, NoPlace};
 use crate::identity::Client;
@@ -11,6 +10,7 @@ use crate::listener::ClientStdio;
 use crate::listener::OutgoingNote;
 use crate::services::Services;
 use crate::session::{Attached, Beginning, MovedSession, Session, SessionError, TicketError};
+use ironcurtain_mcp::aggregate::{ListKind, ListEntries, Lists};
 use ironcurtain_mcp::server::MemoryShare;
 use ironcurtain_mcp::wire::{Allowance, Fields, HandedLine, Inlet, MEDIUM, Outgoing, Outlet};
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ pub(super) struct Upstream {
     pub(super) capabilities: Fields,
     pub(super) lists: Lists,
     /// Its lists that are on their way, and whether they have changed since they were asked for.
-    pub(super) awaited: BTreeMap<Kind, bool>,
+    pub(super) awaited: BTreeMap<ListKind, bool>,
     /// When it is tried again, or told to be late.
     pub(super) retry: Option<Instant>,
     /// Until then calls wait for it.
@@ -210,7 +210,7 @@ impl Upstream {
 
     /// The number of entries of its lists that were left out.
     pub(super) fn left_out(&self) -> usize {
-        self.lists.values().map(Listed::left_out).sum()
+        self.lists.values().map(ListEntries::left_out).sum()
     }
 }
 

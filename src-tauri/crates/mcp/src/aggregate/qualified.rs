@@ -6,17 +6,17 @@
 const SCHEME: &str = "ironcurtain://";
 
 /// Returns the address that stands for this one of this server.
-pub(super) fn qualified(server: &str, uri: &str) -> String {
+pub fn qualified(server: &str, uri: &str) -> String {
     format!("{SCHEME}{}/{uri}", encoded(server))
 }
 
 /// Returns `true` if an address could be taken for one of ours.
-pub(super) fn is_reserved(uri: &str) -> bool {
+pub fn is_reserved(uri: &str) -> bool {
     uri.get(..SCHEME.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(SCHEME))
 }
 
 /// Returns the server of such an address and its own address, if it is one of these servers.
-pub(super) fn parse<'a, 'b>(uri: &'a str, servers: &'b [String]) -> Option<(&'b str, &'a str)> {
+pub fn parse<'a, 'b>(uri: &'a str, servers: &'b [String]) -> Option<(&'b str, &'a str)> {
     let (server, own) = uri.strip_prefix(SCHEME)?.split_once('/')?;
     let server = servers.iter().find(|known| encoded(known) == server)?;
     Some((server, own))

@@ -3,8 +3,8 @@
 //! - The client's ids are unique, and go to servers as they are. Ids of servers are not, and are exchanged for ours.
 //! - INVARIANT: a server can neither answer, nor report on, nor take back what another one was asked.
 
-use super::lists::{Kind, Listed};
-use ironcurtain_mcp::wire::{Fields, Id};
+use super::lists::{ListKind, ListEntries};
+use crate::wire::{Fields, Id};
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashMap;
 
@@ -13,21 +13,21 @@ const MOST_TASKS: usize = 10_000;
 
 /// A request of the client that a server has.
 #[derive(Debug)]
-pub(super) struct Asked {
-    pub(super) upstream: u64,
-    pub(super) calls_tool: bool,
-    pub(super) makes_task: bool,
+pub struct RoutedRequest {
+    pub upstream: u64,
+    pub calls_tool: bool,
+    pub makes_task: bool,
     token: Option<String>,
 }
 
 /// A request of ours.
 #[derive(Debug)]
-pub(super) enum Own {
-    Greeting,
-    List(Kind, Box<Listed>),
+pub enum OwnRequest {
+    Initialize,
+    List(ListKind, Box<ListEntries>),
     Level,
     /// A page of its tasks, for the client's request of this id.
-    Tasks(Id, Box<Listed>),
+    Tasks(Id, Box<ListEntries>),
 }
 
 /// A request of a server that the client has.
@@ -40,12 +40,12 @@ struct OfServer {
 
 /// All of them.
 #[derive(Debug)]
-pub(super) struct Tables {
+pub struct RequestTables {
     /// Begins every id of ours: no answer to an earlier process is taken for one to this one.
     prefix: String,
     last: u64,
-    asked: HashMap<Id, Asked>,
-    own: HashMap<Id, (u64, Own)>,
+    asked: HashMap<Id, RoutedRequest>,
+    own: HashMap<Id, (u64, OwnRequest)>,
     of_servers: HashMap<Id, OfServer>,
     /// The client's tokens, and who may report by them.
     tokens: HashMap<String, u64>,
@@ -55,9 +55,9 @@ pub(super) struct Tables {
     tasks: HashMap<String, String>,
 }
 
-impl Tables {
+impl RequestTables {
     /// Empty tables, whose ids begin with this.
-    pub(super) fn new(prefix: String, tasks: HashMap<String, String>) -> Self {
+    pub fn new(prefix: String, tasks: HashMap<String, String>) -> Self {
         Self {
             prefix,
             last: 0,
@@ -81,28 +81,28 @@ impl Tables {
     }
 
     /// A request of the client goes to this upstream.
-    pub(super) fn asks(&mut self, id: &Id, upstream: u64, method: &str, params: &Fields) {
+    pub fn asks(&mut self, id: &Id, upstream: u64, method: &str, params: &Fields) {
         let token = token(params).map(|token| token.get().to_owned());
         if let Some(token) = &token {
             self.tokens.insert(token.clone(), upstream);
         }
         let calls_tool = method == "tools/call";
         let makes_task = calls_tool && params.get("task").is_some();
-        self.asked.insert(id.clone(), Asked { upstream, calls_tool, makes_task, token });
+        self.asked.insert(id.clone(), RoutedRequest { upstream, calls_tool, makes_task, token });
     }
 
     /// Returns `true` while a request of the client of this id is under way.
-    pub(super) fn is_asked(&self, id: &Id) -> bool {
+    pub fn is_asked(&self, id: &Id) -> bool {
         self.asked.contains_key(id)
     }
 
     /// Returns `true` while any is.
-    pub(super) fn is_any_asked(&self) -> bool {
+    pub fn is_any_asked(&self) -> bool {
         !self.asked.is_empty()
     }
 
     /// The client's request of this id is over, by this upstream's word or the client's. What it has begun may still be reported on.
-    pub(super) fn finished(&mut self, id: &Id, by: Option<u64>) -> Option<Asked> {
+    pub fn finished(&mut self, id: &Id, by: Option<u64>) -> Option<RoutedRequest> {
         self.asked.get(id).filter(|asked| by.is_none_or(|upstream| asked.upstream == upstream))?;
         let asked = self.asked.remove(id)?;
         if let Some(token) = asked.token.as_ref().filter(|_| !asked.makes_task) {
@@ -112,20 +112,20 @@ impl Tables {
     }
 
     /// A request of ours to this upstream; its id.
-    pub(super) fn asks_itself(&mut self, upstream: u64, own: Own) -> Option<Id> {
+    pub fn asks_itself(&mut self, upstream: u64, own: OwnRequest) -> Option<Id> {
         let id = self.id()?;
         self.own.insert(id.clone(), (upstream, own));
         Some(id)
     }
 
     /// The request of ours that this upstream answers.
-    pub(super) fn answers_us(&mut self, upstream: u64, id: &Id) -> Option<Own> {
+    pub fn answers_us(&mut self, upstream: u64, id: &Id) -> Option<OwnRequest> {
         self.own.get(id).filter(|(of, _)| *of == upstream)?;
         self.own.remove(id).map(|(_, own)| own)
     }
 
     /// A request of a server: its id for the client, with its token exchanged in the parameters.
-    pub(super) fn server_asks(&mut self, upstream: u64, id: Id, params: &mut Fields) -> Option<Id> {
+    pub fn server_asks(&mut self, upstream: u64, id: Id, params: &mut Fields) -> Option<Id> {
         let ours = self.id()?;
         let token = match token(params) {
             None => None,
@@ -144,36 +144,36 @@ impl Tables {
     }
 
     /// The upstream that the client answers, and the id there.
-    pub(super) fn answers_server(&mut self, id: &Id) -> Option<(u64, Id)> {
+    pub fn answers_server(&mut self, id: &Id) -> Option<(u64, Id)> {
         let OfServer { upstream, id, token } = self.of_servers.remove(id)?;
         token.map(|token| self.server_tokens.remove(&token));
         Some((upstream, id))
     }
 
     /// Our id for a request that a server takes back.
-    pub(super) fn server_takes_back(&mut self, upstream: u64, id: &Id) -> Option<Id> {
+    pub fn server_takes_back(&mut self, upstream: u64, id: &Id) -> Option<Id> {
         let ours = self.of_servers.iter().find(|(_, of)| of.upstream == upstream && of.id == *id)?.0.clone();
         self.answers_server(&ours);
         Some(ours)
     }
 
     /// The upstream of the client's request of this id.
-    pub(super) fn upstream_of(&self, id: &Id) -> Option<u64> {
+    pub fn upstream_of(&self, id: &Id) -> Option<u64> {
         self.asked.get(id).map(|asked| asked.upstream)
     }
 
     /// Returns `true` if this upstream may report by this token of the client.
-    pub(super) fn may_report(&self, upstream: u64, token: &RawValue) -> bool {
+    pub fn may_report(&self, upstream: u64, token: &RawValue) -> bool {
         self.tokens.get(token.get()) == Some(&upstream)
     }
 
     /// The upstream that a token of ours stands for one of, and that.
-    pub(super) fn reported(&self, token: &RawValue) -> Option<(u64, Box<RawValue>)> {
+    pub fn reported(&self, token: &RawValue) -> Option<(u64, Box<RawValue>)> {
         self.server_tokens.get(token.get()).cloned()
     }
 
     /// A server has made a task; `false` where another one has one of that name.
-    pub(super) fn makes_task(&mut self, task: String, server: &str) -> bool {
+    pub fn makes_task(&mut self, task: String, server: &str) -> bool {
         if self.tasks.len() >= MOST_TASKS && !self.tasks.contains_key(&task) {
             return false;
         }
@@ -181,17 +181,17 @@ impl Tables {
     }
 
     /// The server of a task.
-    pub(super) fn server_of_task(&self, task: &str) -> Option<&str> {
+    pub fn server_of_task(&self, task: &str) -> Option<&str> {
         self.tasks.get(task).map(String::as_str)
     }
 
     /// The tasks and their servers.
-    pub(super) fn tasks(&self) -> &HashMap<String, String> {
+    pub fn tasks(&self) -> &HashMap<String, String> {
         &self.tasks
     }
 
     /// An upstream is gone: the client's requests that it had, and our ids of what it had asked.
-    pub(super) fn gone(&mut self, upstream: u64) -> (Vec<Id>, Vec<Id>) {
+    pub fn gone(&mut self, upstream: u64) -> (Vec<Id>, Vec<Id>) {
         let asked: Vec<Id> = self
             .asked
             .iter()
@@ -234,8 +234,8 @@ mod tests {
         RawValue::from_string(text.to_owned()).unwrap()
     }
 
-    fn tables() -> Tables {
-        Tables::new("p".into(), HashMap::new())
+    fn tables() -> RequestTables {
+        RequestTables::new("p".into(), HashMap::new())
     }
 
     #[test]
@@ -281,7 +281,7 @@ mod tests {
         tables.asks(&Id::from(1), 1, "tools/call", &fields("{}"));
         tables.asks(&Id::from(2), 2, "tools/call", &fields("{}"));
         let ours = tables.server_asks(1, Id::from(9), &mut fields("{}")).unwrap();
-        let own = tables.asks_itself(1, Own::Level).unwrap();
+        let own = tables.asks_itself(1, OwnRequest::Level).unwrap();
         assert!(tables.answers_us(2, &own).is_none());
         assert_eq!(tables.gone(1), (vec![Id::from(1)], vec![ours]));
         assert!(tables.answers_us(1, &own).is_none() && tables.is_asked(&Id::from(2)));

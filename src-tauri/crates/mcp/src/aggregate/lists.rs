@@ -1,6 +1,6 @@
 //! The lists of one server, read to their end within bounds.
 
-use ironcurtain_mcp::wire::Fields;
+use crate::wire::Fields;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
@@ -12,24 +12,24 @@ const MOST_PAGES: usize = 1000;
 
 /// A kind of list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Kind {
+pub enum ListKind {
     Tools,
     Prompts,
     Resources,
     Templates,
 }
 
-impl Kind {
+impl ListKind {
     /// All of them.
-    pub(super) const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 
     /// The list that a request asks for.
-    pub(super) fn of_method(method: &str) -> Option<Self> {
+    pub fn of_method(method: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.method() == method)
     }
 
     /// The request for it.
-    pub(super) fn method(self) -> &'static str {
+    pub fn method(self) -> &'static str {
         match self {
             Self::Tools => "tools/list",
             Self::Prompts => "prompts/list",
@@ -39,7 +39,7 @@ impl Kind {
     }
 
     /// The capability of servers that have it.
-    pub(super) fn capability(self) -> &'static str {
+    pub fn capability(self) -> &'static str {
         match self {
             Self::Tools => "tools",
             Self::Prompts => "prompts",
@@ -48,7 +48,7 @@ impl Kind {
     }
 
     /// The notification that it has changed.
-    pub(super) fn changed(self) -> &'static str {
+    pub fn changed(self) -> &'static str {
         match self {
             Self::Tools => "notifications/tools/list_changed",
             Self::Prompts => "notifications/prompts/list_changed",
@@ -57,7 +57,7 @@ impl Kind {
     }
 
     /// The field of the answer that has the list.
-    pub(super) fn field(self) -> &'static str {
+    pub fn field(self) -> &'static str {
         match self {
             Self::Tools => "tools",
             Self::Prompts => "prompts",
@@ -78,26 +78,22 @@ impl Kind {
 
 /// One server's list of one kind.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Listed {
-    pub(super) entries: Vec<(String, Fields)>,
+pub struct ListEntries {
+    pub entries: Vec<(String, Fields)>,
     bytes: usize,
     /// Entries that were left out.
     left_out: usize,
     pages: usize,
 }
 
-impl Listed {
+impl ListEntries {
     /// Takes a page; the cursor of the next one, if there is one.
-    pub(super) fn take(
-        &mut self,
-        kind: Kind,
-        page: &RawValue,
-    ) -> Result<Option<Box<RawValue>>, serde_json::Error> {
+    pub fn take(&mut self, kind: ListKind, page: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> {
         self.take_as((kind.field(), kind.key()), page)
     }
 
     /// The same of a list in this field, whose entries are told apart by this field of theirs.
-    pub(super) fn take_as(
+    pub fn take_as(
         &mut self,
         (field, key): (&str, &str),
         page: &RawValue,
@@ -122,13 +118,13 @@ impl Listed {
     }
 
     /// The number of entries that could not be taken.
-    pub(super) fn left_out(&self) -> usize {
+    pub fn left_out(&self) -> usize {
         self.left_out
     }
 }
 
 /// One server's lists.
-pub(super) type Lists = BTreeMap<Kind, Listed>;
+pub type Lists = BTreeMap<ListKind, ListEntries>;
 
 #[cfg(test)]
 mod tests {
@@ -138,11 +134,11 @@ mod tests {
 
     #[test]
     fn a_list_without_an_end_and_what_is_no_entry_are_left_out() {
-        let mut listed = Listed::default();
+        let mut listed = ListEntries::default();
         let big = json!({ "name": "x", "pad": "y".repeat(1 << 20) });
         let page = to_raw_value(&json!({ "tools": [big, 7, {}], "nextCursor": "again" })).unwrap();
         let mut pages = 1;
-        while listed.take(Kind::Tools, &page).unwrap().is_some() {
+        while listed.take(ListKind::Tools, &page).unwrap().is_some() {
             pages += 1;
         }
         assert_eq!((pages, listed.entries.len(), listed.left_out()), (4, 3, 9));

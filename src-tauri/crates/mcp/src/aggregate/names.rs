@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
 /// The most characters of a name.
-pub(super) const LONGEST: usize = 60;
+pub const LONGEST: usize = 60;
 
 /// The number of hexadecimal digits of a hash in a name.
 const HASH: usize = 8;
@@ -18,11 +18,11 @@ const HASH: usize = 8;
 const BETWEEN: &str = "__";
 
 /// One server's tool, or its prompt.
-pub(super) type Owned = (String, String);
+pub type Owned = (String, String);
 
 /// The names of tools, or of prompts.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub struct Names {
     owners: BTreeMap<String, Owned>,
     names: BTreeMap<Owned, String>,
     /// Those that had to be named otherwise, because another one has their name.
@@ -31,7 +31,7 @@ pub(super) struct Names {
 
 impl Names {
     /// Names everything of these servers.
-    pub(super) fn of(all: impl IntoIterator<Item = Owned>) -> Self {
+    pub fn of(all: impl IntoIterator<Item = Owned>) -> Self {
         let mut names = Self::default();
         let (plain, hashed): (Vec<Owned>, Vec<Owned>) =
             all.into_iter().partition(|(server, tool)| plain(server, tool).is_some());
@@ -46,17 +46,17 @@ impl Names {
     }
 
     /// The tool of a name.
-    pub(super) fn owner(&self, name: &str) -> Option<&Owned> {
+    pub fn owner(&self, name: &str) -> Option<&Owned> {
         self.owners.get(name)
     }
 
     /// The name of a tool.
-    pub(super) fn name(&self, owned: &Owned) -> Option<&str> {
+    pub fn name(&self, owned: &Owned) -> Option<&str> {
         self.names.get(owned).map(String::as_str)
     }
 
     /// Sentences about those that have another name than they would have alone.
-    pub(super) fn renamed(&self) -> &[String] {
+    pub fn renamed(&self) -> &[String] {
         &self.renamed
     }
 
@@ -79,7 +79,7 @@ impl Names {
 }
 
 /// Returns `true` if a name could be one of this server's: every one of them begins with it.
-pub(super) fn may_be_of(name: &str, server: &str) -> bool {
+pub fn may_be_of(name: &str, server: &str) -> bool {
     let mut begins = format!("{}{BETWEEN}", written(server));
     begins.truncate(LONGEST - HASH - 1);
     name.starts_with(&begins)

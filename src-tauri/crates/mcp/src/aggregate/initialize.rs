@@ -1,22 +1,22 @@
 //! The client's greeting, which is answered before any server has come, and passed on to each of them.
 
-use ironcurtain_mcp::wire::{Fields, HANDSHAKE_VERSIONS};
+use crate::wire::{Fields, HANDSHAKE_VERSIONS};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// A greeting that was taken.
 #[derive(Debug)]
-pub(super) struct Greeting {
+pub struct InitializeRequest {
     /// The parameters for servers.
-    pub(super) params: Box<RawValue>,
+    pub params: Box<RawValue>,
     /// The revision that was agreed on.
-    pub(super) revision: &'static str,
+    pub version: &'static str,
 }
 
 /// Why a greeting is not taken, in words for the client.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum GreetingError {
+pub enum InitializeError {
     /// There are no parameters.
     #[error("`params` is missing")]
     NoParams,
@@ -25,37 +25,34 @@ pub(super) enum GreetingError {
     Unreadable(#[from] serde_json::Error),
 }
 
-impl Greeting {
+impl InitializeRequest {
     /// Reads the parameters.
-    pub(super) fn of(params: Option<&RawValue>) -> Result<Self, GreetingError> {
-        let params = params.ok_or(GreetingError::NoParams)?;
+    pub fn of(params: Option<&RawValue>) -> Result<Self, InitializeError> {
+        let params = params.ok_or(InitializeError::NoParams)?;
         let mut params: Fields = serde_json::from_str(params.get())?;
         let wanted =
             params.get("protocolVersion").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
         let known =
-            wanted.and_then(|wanted| HANDSHAKE_VERSIONS.into_iter().find(|revision| *revision == wanted));
+            wanted.and_then(|wanted| HANDSHAKE_VERSIONS.into_iter().find(|version| *version == wanted));
         let [newest, ..] = HANDSHAKE_VERSIONS;
-        let revision = known.unwrap_or(newest);
-        params.set("protocolVersion", to_raw_value(revision)?);
+        let version = known.unwrap_or(newest);
+        params.set("protocolVersion", to_raw_value(version)?);
         if let Some(capabilities) = params.get("capabilities") {
             let mut capabilities: Fields = serde_json::from_str(capabilities.get())?;
             // Its list would show one server the tasks of another.
             capabilities.remove("tasks");
             params.set("capabilities", to_raw_value(&capabilities)?);
         }
-        Ok(Self { params: to_raw_value(&params)?, revision })
+        Ok(Self { params: to_raw_value(&params)?, version })
     }
 
     /// Returns `true` if the revision has batches.
-    pub(super) fn has_batches(&self) -> bool {
-        self.revision == "2025-03-26"
+    pub fn has_batches(&self) -> bool {
+        self.version == "2025-03-26"
     }
 
     /// The answer, with the names of the servers, and what each says of its own use.
-    pub(super) fn answer<'a>(
-        &self,
-        servers: impl Iterator<Item = (&'a str, Option<Arc<str>>)> + Clone,
-    ) -> Value {
+    pub fn answer<'a>(&self, servers: impl Iterator<Item = (&'a str, Option<Arc<str>>)> + Clone) -> Value {
         let names: Vec<String> = servers.clone().map(|(name, _)| format!("`{name}`")).collect();
         let there = if names.is_empty() { "none yet".to_owned() } else { names.join(", ") };
         let mut instructions = format!(
@@ -71,14 +68,14 @@ impl Greeting {
             "tools": { "listChanged": true }, "prompts": { "listChanged": true },
             "resources": { "listChanged": true, "subscribe": true }, "logging": {}, "completions": {},
         });
-        if self.revision == "2025-11-25"
+        if self.version == "2025-11-25"
             && let Some(capabilities) = capabilities.as_object_mut()
         {
             let tasks = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
             capabilities.insert("tasks".to_owned(), tasks);
         }
         json!({
-            "protocolVersion": self.revision,
+            "protocolVersion": self.version,
             "capabilities": capabilities,
             "serverInfo": { "name": "ironcurtain", "title": "IronCurtain", "version": env!("CARGO_PKG_VERSION") },
             "instructions": instructions,
@@ -90,8 +87,8 @@ impl Greeting {
 mod tests {
     use super::*;
 
-    fn greeting(text: &str) -> Greeting {
-        Greeting::of(Some(&RawValue::from_string(text.to_owned()).unwrap())).unwrap()
+    fn greeting(text: &str) -> InitializeRequest {
+        InitializeRequest::of(Some(&RawValue::from_string(text.to_owned()).unwrap())).unwrap()
     }
 
     #[test]
@@ -116,9 +113,9 @@ mod tests {
         assert!(instructions.ends_with(quoted), "{instructions}");
         let new = greeting(r#"{"protocolVersion":"2031-01-01"}"#);
         assert!(
-            new.revision == "2025-11-25" && new.answer([].into_iter())["capabilities"]["tasks"].is_object()
+            new.version == "2025-11-25" && new.answer([].into_iter())["capabilities"]["tasks"].is_object()
         );
         assert!(greeting(r#"{"protocolVersion":"2025-03-26"}"#).has_batches());
-        assert!(Greeting::of(None).is_err());
+        assert!(InitializeRequest::of(None).is_err());
     }
 }

@@ -3,10 +3,10 @@
 //! - What a server says of a tool stays as it wrote it, but for the name.
 //! - They are given out again in pages of ours.
 
-use super::lists::{Kind, Lists};
+use super::lists::{ListKind, Lists};
 use super::names::{Names, Owned};
 use super::qualified::{is_reserved, parse, qualified};
-use ironcurtain_mcp::wire::Fields;
+use crate::wire::Fields;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::{BTreeMap, HashSet};
@@ -19,10 +19,10 @@ const MOST_LINKED: usize = 1000;
 
 /// All lists of all servers.
 #[derive(Debug, Default)]
-pub(super) struct Catalogue {
+pub struct Catalogue {
     tools: Names,
     prompts: Names,
-    entries: BTreeMap<Kind, Vec<Box<RawValue>>>,
+    entries: BTreeMap<ListKind, Vec<Box<RawValue>>>,
     /// The server of each resource, and of each template by what it begins with.
     resources: BTreeMap<String, String>,
     /// Addresses of resources and templates that several servers list, or that could be taken for ours.
@@ -37,21 +37,21 @@ pub(super) struct Catalogue {
 
 impl Catalogue {
     /// Puts the lists of these servers together; the kinds whose list has changed.
-    pub(super) fn update<'a>(
+    pub fn update<'a>(
         &mut self,
         servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone,
         with_resources: Vec<String>,
-    ) -> Vec<Kind> {
+    ) -> Vec<ListKind> {
         let named =
-            |kind: Kind| Names::of(servers.clone().flat_map(|(server, lists)| owned(kind, server, lists)));
-        (self.tools, self.prompts) = (named(Kind::Tools), named(Kind::Prompts));
+            |kind: ListKind| Names::of(servers.clone().flat_map(|(server, lists)| owned(kind, server, lists)));
+        (self.tools, self.prompts) = (named(ListKind::Tools), named(ListKind::Prompts));
         self.warnings = self.tools.renamed().iter().chain(self.prompts.renamed()).cloned().collect();
         self.shared = shared(servers.clone());
         self.resources.clear();
         self.templates.clear();
         self.with_resources = with_resources;
         let before = std::mem::take(&mut self.entries);
-        for kind in Kind::ALL {
+        for kind in ListKind::ALL {
             let mut entries = Vec::new();
             let mut seen = HashSet::new();
             for (server, lists) in servers.clone() {
@@ -61,26 +61,26 @@ impl Catalogue {
             }
             self.entries.insert(kind, entries);
         }
-        let list = |of: &BTreeMap<Kind, Vec<Box<RawValue>>>, kind: Kind| {
+        let list = |of: &BTreeMap<ListKind, Vec<Box<RawValue>>>, kind: ListKind| {
             of.get(&kind).into_iter().flatten().map(|raw| raw.get().to_owned()).collect::<Vec<_>>()
         };
-        Kind::ALL.into_iter().filter(|kind| list(&before, *kind) != list(&self.entries, *kind)).collect()
+        ListKind::ALL.into_iter().filter(|kind| list(&before, *kind) != list(&self.entries, *kind)).collect()
     }
 
     /// One entry as it is listed; nothing where another one stands for it.
     fn entry(
         &mut self,
-        kind: Kind,
+        kind: ListKind,
         (server, key): (&str, &str),
         entry: &Fields,
         seen: &mut HashSet<String>,
     ) -> Option<Box<RawValue>> {
         let mut entry = entry.clone();
         let name = match kind {
-            Kind::Tools => self.tools.name(&(server.to_owned(), key.to_owned()))?.to_owned(),
-            Kind::Prompts => self.prompts.name(&(server.to_owned(), key.to_owned()))?.to_owned(),
-            Kind::Resources | Kind::Templates if self.shared.contains(key) => qualified(server, key),
-            Kind::Resources | Kind::Templates => key.to_owned(),
+            ListKind::Tools => self.tools.name(&(server.to_owned(), key.to_owned()))?.to_owned(),
+            ListKind::Prompts => self.prompts.name(&(server.to_owned(), key.to_owned()))?.to_owned(),
+            ListKind::Resources | ListKind::Templates if self.shared.contains(key) => qualified(server, key),
+            ListKind::Resources | ListKind::Templates => key.to_owned(),
         };
         if !seen.insert(name.clone()) {
             self.warnings
@@ -88,14 +88,14 @@ impl Catalogue {
             return None;
         }
         match kind {
-            Kind::Tools | Kind::Prompts => entry.set("name", to_raw_value(&name).ok()?),
-            Kind::Resources => {
+            ListKind::Tools | ListKind::Prompts => entry.set("name", to_raw_value(&name).ok()?),
+            ListKind::Resources => {
                 if name != key {
                     entry.set("uri", to_raw_value(&name).ok()?);
                 }
                 self.resources.insert(name, server.to_owned());
             }
-            Kind::Templates => {
+            ListKind::Templates => {
                 if name != key {
                     entry.set("uriTemplate", to_raw_value(&name).ok()?);
                 }
@@ -107,11 +107,7 @@ impl Catalogue {
     }
 
     /// A page of a list, as the answer to a request for it; nothing where the cursor is none of ours.
-    pub(super) fn page(
-        &self,
-        kind: Kind,
-        cursor: Option<&str>,
-    ) -> Option<BTreeMap<&'static str, Box<RawValue>>> {
+    pub fn page(&self, kind: ListKind, cursor: Option<&str>) -> Option<BTreeMap<&'static str, Box<RawValue>>> {
         let begins: usize = cursor.map_or(Some(0), |cursor| cursor.parse().ok())?;
         let all = self.entries.get(&kind).map(Vec::as_slice).unwrap_or_default();
         let rest = all.get(begins..)?;
@@ -124,18 +120,18 @@ impl Catalogue {
     }
 
     /// The server of a tool or a prompt, and its own name for it.
-    pub(super) fn owner(&self, kind: Kind, name: &str) -> Option<&Owned> {
+    pub fn owner(&self, kind: ListKind, name: &str) -> Option<&Owned> {
         match kind {
-            Kind::Tools => self.tools.owner(name),
-            Kind::Prompts => self.prompts.owner(name),
-            Kind::Resources | Kind::Templates => None,
+            ListKind::Tools => self.tools.owner(name),
+            ListKind::Prompts => self.prompts.owner(name),
+            ListKind::Resources | ListKind::Templates => None,
         }
     }
 
     /// Returns the server of a resource and its own address for it: by the address itself where that says so, else the server
     /// that lists it, whose template begins most like it, that named it in an answer, whose template begins with nothing, and
     /// else the only one that has resources.
-    pub(super) fn server_of<'a>(&'a self, uri: &'a str) -> Option<(&'a str, &'a str)> {
+    pub fn server_of<'a>(&'a self, uri: &'a str) -> Option<(&'a str, &'a str)> {
         if is_reserved(uri) {
             return parse(uri, &self.with_resources);
         }
@@ -167,7 +163,7 @@ impl Catalogue {
     }
 
     /// Returns the address by which the client knows a resource of a server; nothing where the resource is not that server's.
-    pub(super) fn address_of(&self, server: &str, uri: &str) -> Option<String> {
+    pub fn address_of(&self, server: &str, uri: &str) -> Option<String> {
         if self.shared.contains(uri) || is_reserved(uri) {
             return Some(qualified(server, uri));
         }
@@ -175,7 +171,7 @@ impl Catalogue {
     }
 
     /// Remembers the resources that a server's answer to a call names.
-    pub(super) fn link(&mut self, server: &str, answer: &RawValue) {
+    pub fn link(&mut self, server: &str, answer: &RawValue) {
         #[derive(Deserialize)]
         struct Answer {
             #[serde(default)]
@@ -202,12 +198,12 @@ impl Catalogue {
     }
 
     /// Forgets what a server's answers have named.
-    pub(super) fn forget(&mut self, server: &str) {
+    pub fn forget(&mut self, server: &str) {
         self.linked.retain(|_, (of, _)| of != server);
     }
 
     /// Sentences about what is not listed as its server lists it.
-    pub(super) fn warnings(&self) -> &[String] {
+    pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 }
@@ -215,7 +211,7 @@ impl Catalogue {
 /// The addresses that more than one server lists, and those that look like ours.
 fn shared<'a>(servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone) -> HashSet<String> {
     let mut shared = HashSet::new();
-    for kind in [Kind::Resources, Kind::Templates] {
+    for kind in [ListKind::Resources, ListKind::Templates] {
         let mut first: BTreeMap<String, String> = BTreeMap::new();
         for (server, uri) in servers.clone().flat_map(|(server, lists)| owned(kind, server, lists)) {
             let owner = first.entry(uri.clone()).or_insert_with(|| server.clone());
@@ -227,14 +223,14 @@ fn shared<'a>(servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone) -> Ha
     shared
 }
 
-fn owned<'a>(kind: Kind, server: &'a str, lists: &'a Lists) -> impl Iterator<Item = Owned> + 'a {
+fn owned<'a>(kind: ListKind, server: &'a str, lists: &'a Lists) -> impl Iterator<Item = Owned> + 'a {
     let entries = lists.get(&kind).into_iter().flat_map(|listed| &listed.entries);
     entries.map(move |(key, _)| (server.to_owned(), key.clone()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::lists::Listed;
+    use super::super::lists::ListEntries;
     use super::*;
     use serde_json::json;
 
@@ -242,8 +238,8 @@ mod tests {
         to_raw_value(&value).unwrap()
     }
 
-    fn lists(kind: Kind, value: serde_json::Value) -> Lists {
-        let mut listed = Listed::default();
+    fn lists(kind: ListKind, value: serde_json::Value) -> Lists {
+        let mut listed = ListEntries::default();
         assert!(listed.take(kind, &raw(value)).unwrap().is_none());
         Lists::from([(kind, listed)])
     }
@@ -254,35 +250,35 @@ mod tests {
             r#"{"tools":[{"name":"x","inputSchema":{"n":1.0},"icons":[1],"unknown":{"a":123456789012345678901}}]}"#.into(),
         )
         .unwrap();
-        let mut listed = Listed::default();
-        listed.take(Kind::Tools, &one).unwrap();
-        let lists = Lists::from([(Kind::Tools, listed)]);
+        let mut listed = ListEntries::default();
+        listed.take(ListKind::Tools, &one).unwrap();
+        let lists = Lists::from([(ListKind::Tools, listed)]);
         let mut catalogue = Catalogue::default();
-        assert_eq!(catalogue.update([("s", &lists)].into_iter(), Vec::new()), [Kind::Tools]);
+        assert_eq!(catalogue.update([("s", &lists)].into_iter(), Vec::new()), [ListKind::Tools]);
         assert_eq!(catalogue.update([("s", &lists)].into_iter(), Vec::new()), []);
-        let page = serde_json::to_string(&catalogue.page(Kind::Tools, None).unwrap()).unwrap();
+        let page = serde_json::to_string(&catalogue.page(ListKind::Tools, None).unwrap()).unwrap();
         assert_eq!(
             page,
             r#"{"tools":[{"name":"s__x","inputSchema":{"n":1.0},"icons":[1],"unknown":{"a":123456789012345678901}}]}"#
         );
-        assert_eq!(catalogue.owner(Kind::Tools, "s__x"), Some(&("s".to_owned(), "x".to_owned())));
-        assert_eq!(catalogue.owner(Kind::Prompts, "s__x"), None);
+        assert_eq!(catalogue.owner(ListKind::Tools, "s__x"), Some(&("s".to_owned(), "x".to_owned())));
+        assert_eq!(catalogue.owner(ListKind::Prompts, "s__x"), None);
     }
 
     #[test]
     fn pages_of_servers_are_read_to_their_end_and_ours_have_all_of_it_once() {
-        let mut listed = Listed::default();
+        let mut listed = ListEntries::default();
         for begins in (0..1200).step_by(100) {
             let tools: Vec<_> = (begins..begins + 100).map(|n| json!({ "name": format!("t{n}") })).collect();
             let next = (begins < 1100).then_some(begins);
-            let more = listed.take(Kind::Tools, &raw(json!({ "tools": tools, "nextCursor": next }))).unwrap();
+            let more = listed.take(ListKind::Tools, &raw(json!({ "tools": tools, "nextCursor": next }))).unwrap();
             assert_eq!(more.is_some(), begins < 1100);
         }
         let mut catalogue = Catalogue::default();
-        catalogue.update([("s", &Lists::from([(Kind::Tools, listed)]))].into_iter(), Vec::new());
+        catalogue.update([("s", &Lists::from([(ListKind::Tools, listed)]))].into_iter(), Vec::new());
         let (mut cursor, mut seen) = (None::<String>, Vec::new());
         loop {
-            let page = serde_json::to_value(catalogue.page(Kind::Tools, cursor.as_deref()).unwrap()).unwrap();
+            let page = serde_json::to_value(catalogue.page(ListKind::Tools, cursor.as_deref()).unwrap()).unwrap();
             seen.extend(
                 page["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap().to_owned()),
             );
@@ -291,25 +287,25 @@ mod tests {
         }
         assert_eq!(seen, (0..1200).map(|n| format!("s__t{n}")).collect::<Vec<_>>());
         assert!(
-            catalogue.page(Kind::Tools, Some("1201")).is_none()
-                && catalogue.page(Kind::Tools, Some("x")).is_none()
+            catalogue.page(ListKind::Tools, Some("1201")).is_none()
+                && catalogue.page(ListKind::Tools, Some("x")).is_none()
         );
     }
 
     #[test]
     fn a_resource_has_one_server_by_its_list_its_template_its_links_or_as_the_only_one() {
         let both = [
-            ("a", lists(Kind::Resources, json!({ "resources": [{ "uri": "memo://1" }] }))),
+            ("a", lists(ListKind::Resources, json!({ "resources": [{ "uri": "memo://1" }] }))),
             (
                 "b",
                 lists(
-                    Kind::Resources,
+                    ListKind::Resources,
                     json!({ "resources": [{ "uri": "memo://1" }, { "uri": "memo://2" }] }),
                 ),
             ),
             (
                 "c",
-                lists(Kind::Templates, json!({ "resourceTemplates": [{ "uriTemplate": "memo://c/{n}" }] })),
+                lists(ListKind::Templates, json!({ "resourceTemplates": [{ "uriTemplate": "memo://c/{n}" }] })),
             ),
         ];
         let mut catalogue = Catalogue::default();
@@ -322,7 +318,7 @@ mod tests {
             let one = format!("ironcurtain://{of}/memo://1");
             assert_eq!(catalogue.server_of(&one), Some((of, "memo://1")));
             assert!(
-                serde_json::to_string(&catalogue.page(Kind::Resources, None).unwrap())
+                serde_json::to_string(&catalogue.page(ListKind::Resources, None).unwrap())
                     .unwrap()
                     .contains(&one)
             );
@@ -342,7 +338,7 @@ mod tests {
     #[test]
     fn the_longest_beginning_owns_an_address_and_an_empty_one_what_nobody_else_does() {
         let templates = |template: &str| {
-            lists(Kind::Templates, json!({ "resourceTemplates": [{ "uriTemplate": template }] }))
+            lists(ListKind::Templates, json!({ "resourceTemplates": [{ "uriTemplate": template }] }))
         };
         let all = [
             ("all", templates("{+any}")),
@@ -365,7 +361,7 @@ mod tests {
     fn a_server_reports_on_its_own_resources_alone() {
         let resources = |uris: &[&str]| {
             let all: Vec<_> = uris.iter().map(|uri| json!({ "uri": uri })).collect();
-            lists(Kind::Resources, json!({ "resources": all }))
+            lists(ListKind::Resources, json!({ "resources": all }))
         };
         let ours = "ironcurtain://a/memo://1";
         let all = [("a", resources(&["memo://1", "memo://2"])), ("b", resources(&["memo://1", ours]))];
