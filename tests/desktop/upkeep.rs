@@ -4,7 +4,7 @@
 use crate::app::{App, agent, listens};
 use crate::screen::{Screen, until};
 use crate::{tray, window};
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;

@@ -31,7 +31,7 @@ impl Scene {
             program = bin.join("notes");
             fs::copy(hostile::program(), &program).unwrap();
             let data = prepared.home.server_data("hostile");
-            ironcurtain_daemon::home::private_dir(&data).unwrap();
+            ironcurtain_config::home::private_dir(&data).unwrap();
             fs::write(data.join("memo"), "kept").unwrap();
             let sandbox = json!({ "view": "roots", "filesystem": { "allowWrite": [data] } });
             let servers = json!({ "hostile": { "command": program, "sandbox": sandbox } });
@@ -197,7 +197,7 @@ fn a_server_of_another_name_that_reads_the_host_does_not_see_the_data_folder() {
         tools["servers"]["owner"] = serde_json::from_str(&owner).unwrap();
         fs::write(file, tools.to_string()).unwrap();
         let data = prepared.home.server_data("owner");
-        ironcurtain_daemon::home::private_dir(&data).unwrap();
+        ironcurtain_config::home::private_dir(&data).unwrap();
         fs::write(data.join("memo"), "kept").unwrap();
         let entry = |sandbox: Value| json!({ "command": hostile::program(), "sandbox": sandbox });
         let servers = json!({

@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::place::Prepared;
 use crate::reference::configure;
 use crate::world::{World, is_root, programs};
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use registry::Registry;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

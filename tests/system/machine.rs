@@ -3,7 +3,7 @@
 use crate::client::{BOUND, Client};
 use crate::place::{Place, Prepared};
 use crate::world::{eventually, is_root, programs};
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

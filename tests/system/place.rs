@@ -1,6 +1,6 @@
 //! One person's machine in a temporary directory: a home, and our files, prepared before anything runs.
 
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 

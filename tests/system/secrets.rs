@@ -243,7 +243,7 @@ fn without_a_keyring_there_is_no_secret_and_no_other_place_for_it() {
 }
 
 /// Cuts the log, and the file that knows its newest entry with it.
-fn cut(home: &ironcurtain_daemon::Home) {
+fn cut(home: &ironcurtain_config::home::Home) {
     let log = home.audit().join("audit.jsonl");
     let text = fs::read_to_string(&log).unwrap();
     let kept: Vec<&str> = text.lines().take(3).collect();

@@ -3,7 +3,8 @@
 use crate::client::Client;
 use crate::consent::Person;
 use crate::place::{Place, Prepared};
-use ironcurtain_daemon::{Daemon, DaemonOptions, Home, start};
+use ironcurtain_config::home::Home;
+use ironcurtain_daemon::{Daemon, DaemonOptions, start};
 use ironcurtain_protocol::{
     ActivityView, AuditCheckView, GrantView, QuestionsView, Reply, Request, SessionView, StatusView,
 };

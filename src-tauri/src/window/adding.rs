@@ -11,8 +11,8 @@ use ironcurtain_admin::catalog::{
     AddError, Addition, AdditionChoices, AdditionError, add_server, candidates,
 };
 use ironcurtain_admin::identity::{IdentityChangeError, kept};
-use ironcurtain_daemon::config::Server;
-use ironcurtain_daemon::home::Home;
+use ironcurtain_config::Server;
+use ironcurtain_config::home::Home;
 use ironcurtain_visible as visible;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@ use super::pick::Picked;
 use ironcurtain_admin::catalog::{
     Addition, Bundle, BundleAnswers, BundleError, BundleSetting, SettingKind, secret_name,
 };
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use ironcurtain_visible as visible;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! The person's choices about this program's looks and words: `window.json` in the configuration folder.
 
 use crate::consent::NoticeDetail;
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use ironcurtain_paths::atomic_file;
 use serde::{Deserialize, Serialize};
 use std::io;

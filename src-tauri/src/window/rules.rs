@@ -6,7 +6,7 @@ use super::grants::trusted;
 use ironcurtain_admin::rules::{RulesError, rules_file, rules_in_force, rules_of, write_rules};
 use ironcurtain_admin::trial::{JudgedCall, PolicyTrial};
 use ironcurtain_audit::{self as audit, Filter};
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use ironcurtain_policy::{Decision, strict};
 use ironcurtain_policy_tools::diff::diff_rules;
 use ironcurtain_policy_tools::explained::{about, decision_of, missed, reason_of};

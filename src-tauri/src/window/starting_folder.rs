@@ -8,7 +8,7 @@ use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use super::pick::Picked;
 use ironcurtain_admin::rules::{RulesError, rules_in_force, write_rules};
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use ironcurtain_visible as visible;
 use serde_json::{Value, json};
 use std::io;

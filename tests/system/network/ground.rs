@@ -5,7 +5,7 @@
 
 use crate::place::Prepared;
 use crate::world::World;
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use ironcurtain_testkit::namespace::{is_inside, run_inside};
 use ironcurtain_testkit::outside::Outside;
 use serde_json::{Value, json};

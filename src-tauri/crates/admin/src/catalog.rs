@@ -21,7 +21,7 @@ pub use fill::EntryValues;
 pub(crate) use foreign::{Checked, checked};
 pub use foreign::{ForeignTextError, GivenSecrets};
 
-use ironcurtain_daemon::config::SandboxSettings;
+use ironcurtain_config::SandboxSettings;
 use ironcurtain_policy::defaults;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -264,7 +264,7 @@ impl KnownServer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_daemon::config::GitConfigSettings;
+    use ironcurtain_config::GitConfigSettings;
     use ironcurtain_daemon::containment::default_git_config;
     use ironcurtain_policy::Annotations;
     use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};

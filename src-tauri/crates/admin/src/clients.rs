@@ -19,8 +19,8 @@ use crate::servers_file::ServerChangeError;
 use ironcurtain_client_config::{
     DocumentError, FoundClient, KnownClient, Places, ShimSelection, StartCommand,
 };
-use ironcurtain_daemon::config::ConfigError;
-use ironcurtain_daemon::home::{Home, HomeError};
+use ironcurtain_config::ConfigError;
+use ironcurtain_config::home::{Home, HomeError};
 use ironcurtain_protocol::HOME_VARIABLE;
 use std::collections::BTreeMap;
 use std::env;

@@ -4,7 +4,8 @@
 //! - In a table, nothing that an agent wrote begins as a formula does.
 
 use ironcurtain_audit::{self as audit, Entry, Filter};
-use ironcurtain_daemon::{Home, time_of_day};
+use ironcurtain_config::home::Home;
+use ironcurtain_daemon::time_of_day;
 use serde_json::Value;
 use std::io::{self, Write};
 

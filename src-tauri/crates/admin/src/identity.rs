@@ -8,8 +8,8 @@ mod put_aside;
 
 use crate::file_edit::FileEditError;
 use crate::servers_file::ServerChangeError;
-use ironcurtain_daemon::config::{ConfigError, Server, Servers};
-use ironcurtain_daemon::home::{Home, HomeError};
+use ironcurtain_config::home::{Home, HomeError};
+use ironcurtain_config::{ConfigError, Server, Servers};
 use ironcurtain_daemon::packages::Packages;
 use ironcurtain_daemon::server_identity::{
     Digests, IdentityError, IdentitySuspension, KeptUnderName, ServerIdentity,

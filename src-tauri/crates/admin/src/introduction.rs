@@ -4,7 +4,7 @@
 //!   server by hand.
 
 use crate::trial::PolicyTrial;
-use ironcurtain_daemon::config::{FileView, NetworkSettings, SandboxSettings, Server};
+use ironcurtain_config::{FileView, NetworkSettings, SandboxSettings, Server};
 use ironcurtain_daemon::packages::{Registry, RequestedPackage, RunnerCommand};
 use ironcurtain_policy::{DeniedBy, Verdict};
 use ironcurtain_secrets::{named, named_in_header};

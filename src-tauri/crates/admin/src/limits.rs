@@ -6,10 +6,10 @@
 
 use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_client_config::Edit;
-use ironcurtain_daemon::Sandbox;
-use ironcurtain_daemon::config::{LimitSettings, Server};
+use ironcurtain_config::Sandbox;
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{LimitSettings, Server};
 use ironcurtain_daemon::containment::limits as in_force;
-use ironcurtain_daemon::home::Home;
 use ironcurtain_sandbox::ResourceLimits;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -274,7 +274,7 @@ fn diff_of_sandbox(sandbox: Option<&Value>, after: &LimitSettings) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_daemon::config::Servers;
+    use ironcurtain_config::Servers;
     use std::fs;
 
     const TEXT: &str = r#"{

@@ -1,6 +1,6 @@
 //! The server that a task is about, by its name.
 
-use ironcurtain_daemon::config::{Server, Servers};
+use ironcurtain_config::{Server, Servers};
 use ironcurtain_visible as visible;
 
 /// There is no such server.

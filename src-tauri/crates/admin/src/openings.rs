@@ -5,9 +5,10 @@
 //! - What an agent is to work in is granted: this is for what the server's own process needs, whoever calls it.
 
 use crate::servers_file::{ServerChangeError, ServersFile};
-use ironcurtain_daemon::config::{Server, Servers};
-use ironcurtain_daemon::home::Home;
-use ironcurtain_daemon::{PolicySnapshot, Sandbox};
+use ironcurtain_config::Sandbox;
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{Server, Servers};
+use ironcurtain_daemon::PolicySnapshot;
 use ironcurtain_egress::HostRules;
 use ironcurtain_paths::{PathKind, Resolver};
 use ironcurtain_visible as visible;

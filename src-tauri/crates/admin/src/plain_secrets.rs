@@ -6,7 +6,7 @@
 
 use crate::file_edit::{self, FileEditError};
 use crate::servers_file::{ServerChangeError, ServersFile};
-use ironcurtain_daemon::home::Home;
+use ironcurtain_config::home::Home;
 use ironcurtain_secrets::{Secret, SecretError, SecretName, SecretStore, named, named_in_header};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

@@ -4,8 +4,8 @@ use crate::clients::{ClientReport, EntryUse};
 use crate::file_edit;
 use crate::named_server::UnknownServer;
 use crate::settings::{self, ConfigChangeError};
-use ironcurtain_daemon::config::{Config, ConfigError, Servers};
-use ironcurtain_daemon::home::Home;
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{Config, ConfigError, Servers};
 use serde_json::json;
 use std::collections::BTreeSet;
 

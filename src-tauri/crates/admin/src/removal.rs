@@ -8,8 +8,8 @@ use crate::clients::{ClientReport, EntryUse};
 use crate::file_edit;
 use crate::plain_secrets;
 use crate::servers_file::{ServerChangeError, ServersFile};
-use ironcurtain_daemon::config::{Config, read};
-use ironcurtain_daemon::home::Home;
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{Config, read};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -150,7 +150,7 @@ fn shown(entry: &Value) -> String {
 mod tests {
     use super::*;
     use crate::clients::{ClientState, EntryReport};
-    use ironcurtain_daemon::Servers;
+    use ironcurtain_config::Servers;
     use std::fs;
 
     const TEXT: &str = r#"{

@@ -7,9 +7,9 @@
 mod calls;
 
 use ironcurtain_audit as audit;
-use ironcurtain_daemon::UnresolvedPath;
-use ironcurtain_daemon::config::Servers;
-use ironcurtain_daemon::home::Home;
+use ironcurtain_config::Servers;
+use ironcurtain_config::home::Home;
+use ironcurtain_config::home::UnresolvedPath;
 use ironcurtain_daemon::judging::JudgingContext;
 use ironcurtain_daemon::policy_snapshot::PolicySnapshot;
 use ironcurtain_daemon::resolved_call::LocatedCall;

@@ -4,8 +4,9 @@
 //! - Rules that somebody else changed meanwhile are not overwritten.
 
 use crate::trial::{PolicyTrial, TrialError};
-use ironcurtain_daemon::config::ConfigError;
-use ironcurtain_daemon::{Home, PolicyFiles};
+use ironcurtain_config::ConfigError;
+use ironcurtain_config::home::Home;
+use ironcurtain_daemon::PolicyFiles;
 use ironcurtain_paths::atomic_file;
 use std::io;
 use std::path::PathBuf;

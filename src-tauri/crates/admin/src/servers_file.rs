@@ -4,8 +4,8 @@
 
 use crate::file_edit::{self, FileEditError};
 use crate::named_server::UnknownServer;
-use ironcurtain_daemon::config::{ConfigError, Server, Servers, read};
-use ironcurtain_daemon::home::Home;
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{ConfigError, Server, Servers, read};
 use ironcurtain_paths::PathError;
 use serde_json::Value;
 use std::path::PathBuf;

@@ -1,8 +1,9 @@
 //! Changing values of `config.json`: one place of the text each, read the strict way before it is written.
 
 use crate::file_edit::{self, FileEditError};
-use ironcurtain_daemon::config::{ConfigError, read};
-use ironcurtain_daemon::{Config, Home};
+use ironcurtain_config::Config;
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{ConfigError, read};
 use serde_json::Value;
 use std::path::Path;
 

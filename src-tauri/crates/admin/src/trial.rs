@@ -8,10 +8,13 @@ mod held;
 pub use held::{HeldGrants, SeveralClients};
 
 use crate::replay::{ReplayError, replay};
-use ironcurtain_daemon::config::ConfigError;
+use ironcurtain_config::ConfigError;
+use ironcurtain_config::Server;
+use ironcurtain_config::Servers;
+use ironcurtain_config::home::Home;
 use ironcurtain_daemon::judging::JudgingContext;
 use ironcurtain_daemon::resolve::FoundPaths;
-use ironcurtain_daemon::{Home, PolicyFiles, PolicySnapshot, Server, Servers, SnapshotError, StoreError};
+use ironcurtain_daemon::{PolicyFiles, PolicySnapshot, SnapshotError, StoreError};
 use ironcurtain_paths::{CanonicalPath, PathError, Resolver};
 use ironcurtain_policy::{Denial, Explanation, JudgedRequest, Unannotated};
 use ironcurtain_policy_tools::replay::Replay;

@@ -8,7 +8,8 @@ use crate::screen::Screen;
 use crate::sheet::Sheet;
 use anyhow::Context;
 use ironcurtain_audit::{self as audit, Checked, Filter, KnownHead, Status, Written};
-use ironcurtain_daemon::{Home, record_head, shown_entry};
+use ironcurtain_config::home::Home;
+use ironcurtain_daemon::{record_head, shown_entry};
 use ironcurtain_protocol::{AuditCheckView, Reply, Request};
 use ironcurtain_secrets::{SecretError, in_time};
 

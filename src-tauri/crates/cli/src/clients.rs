@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use ironcurtain_admin::clients::{
     ClientChange, ClientReport, ClientState, ClientTarget, Clients, ConnectRequest, EntryUse,
 };
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use ironcurtain_secrets::SecretName;
 use serde_json::{Value, json};
 use std::path::PathBuf;

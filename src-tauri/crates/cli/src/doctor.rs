@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::screen::Screen;
 use crate::sheet::Sheet;
 use ironcurtain_admin::doctor::{Condition, Diagnosis, Doctor, Running};
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::json;
 use std::env;

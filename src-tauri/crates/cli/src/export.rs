@@ -6,7 +6,7 @@ use crate::screen::{Screen, Unread};
 use crate::sheet::{Sheet, counted};
 use anyhow::Context;
 use ironcurtain_admin::export::{ExportError, ExportForm, export as write};
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use ironcurtain_visible as visible;
 use serde_json::json;
 use std::fs::File;

@@ -4,7 +4,7 @@
 use crate::screen::{Screen, Unread};
 use crate::sheet::Sheet;
 use clap::error::{ContextKind, ContextValue};
-use ironcurtain_daemon::ConfigError;
+use ironcurtain_config::ConfigError;
 use ironcurtain_policy::{LoadError, SourceLocation};
 use ironcurtain_protocol::ErrorCode;
 use ironcurtain_visible as visible;

@@ -5,7 +5,7 @@ use crate::sheet::Sheet;
 use clap::Subcommand;
 use ironcurtain_admin::clients::Clients;
 use ironcurtain_admin::profiles::{ServerProfile, profiles, remove_profile, set_profile};
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::ExitCode;

@@ -3,8 +3,9 @@
 use crate::agent_start;
 use crate::arguments::{Ask, DaemonArguments};
 use anyhow::Context;
+use ironcurtain_config::home::Home;
 use ironcurtain_daemon::consent::{Consent, NobodyToAsk, Terminal};
-use ironcurtain_daemon::{DaemonOptions, EventLog, Home, start};
+use ironcurtain_daemon::{DaemonOptions, EventLog, start};
 use ironcurtain_protocol::Request;
 use std::fs::File;
 use std::io;

@@ -12,8 +12,8 @@ use crate::sheet::Sheet;
 use anyhow::bail;
 use clap::Subcommand;
 use ironcurtain_admin::plain_secrets::{self, PlainSecret, SecretMove};
-use ironcurtain_daemon::Home;
-use ironcurtain_daemon::config::Server;
+use ironcurtain_config::Server;
+use ironcurtain_config::home::Home;
 use ironcurtain_protocol::{Passphrase, Request, SecretsFileView};
 use ironcurtain_secrets::{
     Secret, SecretError, SecretFileError, SecretName, SecretPlace, SecretStore, in_time,

@@ -7,14 +7,14 @@
 mod desktop;
 
 use desktop::Desktop;
-use ironcurtain_daemon::Account;
+use ironcurtain_config::home::Account;
 use ironcurtain_protocol::{HOME_VARIABLE, usual_runtime_directory};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Variables that choose which settings apply. Only the caller's count, so that the shim and the trusted process mean the same files,
-/// and the user is shown them ([`ironcurtain_daemon::OtherHome`]).
+/// and the user is shown them ([`ironcurtain_config::home::OtherHome`]).
 const HOMES: [&str; 2] = ["HOME", HOME_VARIABLE];
 
 /// Variables for which the caller's value counts before that of the session.

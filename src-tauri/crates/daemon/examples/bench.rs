@@ -11,8 +11,9 @@ mod relay;
 mod trusted;
 
 use anyhow::{Context, bail, ensure};
+use ironcurtain_config::home::Home;
 use ironcurtain_daemon::consent::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
-use ironcurtain_daemon::{DaemonOptions, Home, start};
+use ironcurtain_daemon::{DaemonOptions, start};
 use ironcurtain_protocol::{Reply, Request};
 use ironcurtain_testkit::figures::{self, Row, Sample, table};
 use ironcurtain_testkit::programs::{built, is_root};

@@ -19,10 +19,10 @@ pub(crate) use recorder::DecideError;
 pub(crate) use session_record::SessionFacts;
 pub(crate) use watching::{SandboxWatch, WatchError};
 
-use crate::config::{AutostartSettings, GitConfigSettings};
 use crate::containment::{Profile, Surroundings};
-use crate::home::Home;
 use ironcurtain_audit::Audit;
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{AutostartSettings, GitConfigSettings};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_protocol::{LeftChoice, LeftState, SessionRecordView};
 use ironcurtain_sandbox::autostart::{AutostartMode, AutostartRules, GitConfig, Watcher};

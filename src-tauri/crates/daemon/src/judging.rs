@@ -7,15 +7,15 @@
 
 mod folder;
 
-use crate::config::{FileView, Server, Servers};
 use crate::containment::{Profile, view_of};
-use crate::home::Home;
-use crate::mounts::FileWrites;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::resolve::{self, FoundPaths, ResolvedValues};
 use crate::resolved_call::LocatedCall;
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{FileView, Server, Servers};
 use ironcurtain_git_facts::{GitContext, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_policy::FileWrites;
 use ironcurtain_policy::{
     CallPlan, Context, Denial, Explanation, Fact, GrantKind, HostGrant, PathGrant, PendingApproval,
     ResolvedCall, ServerReach, ToolGrant, Unannotated, Verdict, explain, judge,

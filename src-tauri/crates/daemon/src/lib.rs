@@ -6,7 +6,6 @@
 
 mod aggregate;
 mod autostart;
-pub mod config;
 pub mod consent;
 pub mod containment;
 mod control;
@@ -16,7 +15,6 @@ mod descriptors;
 mod event_log;
 mod grants;
 mod health;
-pub mod home;
 mod identity;
 pub mod judging;
 mod listener;
@@ -39,11 +37,6 @@ mod shutdown;
 mod view;
 mod workspaces;
 
-pub use config::{
-    AutostartSettings, Config, ConfigError, FileView, FilesystemSettings, GitConfigSettings, LimitSettings,
-    NetworkSettings, PassEnv, Sampling, Sandbox, SandboxBackend, SandboxPolicy, SandboxSettings, Server,
-    Servers,
-};
 pub use daemon::{
     Daemon, DaemonOptions, ENDING, Gift, GiftOf, GiveError, GrantTerms, ProvedClient, RestartError,
     StartError, start,
@@ -52,7 +45,6 @@ pub use event_log::EventLog;
 pub use grants::{
     Binding, Bindings, Files, GrantSubject, Granted, IdentityDecision, StandingGrant, StoreError,
 };
-pub use home::{Account, Home, HomeError, OtherHome, UnresolvedPath, canonical_home};
 pub use listener::ListenError;
 pub use policy_snapshot::{ExposedFile, PolicyFiles, PolicySnapshot, SnapshotError};
 pub use protection::{Exposure, WritableBy, protection};

@@ -5,7 +5,7 @@
 //! - INVARIANT: what is wanted before and after is never taken away in between: calls that need it are under way.
 
 use ironcurtain_paths::{CanonicalPath, PathKind};
-use ironcurtain_policy::Access;
+use ironcurtain_policy::{Access, FileWrites};
 
 /// One path a server must see.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,16 +32,6 @@ impl Need {
     pub fn of_file(self) -> Self {
         Self { file: true, ..self }
     }
-}
-
-/// The way a server writes files, from its configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FileWrites {
-    /// Opens the file and writes into it: it needs no more than the file.
-    #[default]
-    InPlace,
-    /// Writes a new file beside it and renames that over it: it needs the folder.
-    Replace,
 }
 
 /// The path that must be shown for one access. `nearest` is the nearest folder above that exists.

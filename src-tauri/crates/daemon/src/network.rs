@@ -16,8 +16,8 @@ pub use caller::Caller;
 pub(crate) use elsewhere::dialer_off_record;
 pub use reach::HostLease;
 
-use crate::config::NetworkSettings;
 use asking::HostAsker;
+use ironcurtain_config::NetworkSettings;
 use ironcurtain_egress::{
     AskHost, Connections, Dialer, HostPort, HostRules, Proxy, ProxyLimits, Record, RuleError, SystemResolver,
     serve,

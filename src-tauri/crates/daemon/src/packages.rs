@@ -15,7 +15,7 @@ pub use record::{EntryPoint, PackageIdentity, PackageRecord, PackageRecordError,
 pub use requested::{Registry, RequestError, RequestedPackage, RunnerCommand, is_version};
 pub use start::{FolderLock, PackageError, PackageState, PackagedServer};
 
-use crate::home::Home;
+use ironcurtain_config::home::Home;
 use std::path::PathBuf;
 
 /// The installed packages of a person.

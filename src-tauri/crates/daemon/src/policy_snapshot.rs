@@ -7,10 +7,10 @@ mod texts;
 
 pub(crate) use texts::PolicyTexts;
 
-use crate::config::{ConfigError, Server, Servers};
 use crate::grants::GrantLimits;
-use crate::home::{Home, UnresolvedPath, canonical_home};
 use crate::protection::{Exposure, protection};
+use ironcurtain_config::home::{Home, UnresolvedPath, canonical_home};
+use ironcurtain_config::{ConfigError, Server, Servers};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
     AllowedHosts, Annotations, DynamicLists, LoadError, OpenFolder, Policy, ProtectedPaths, WithinError,
@@ -212,7 +212,7 @@ mod tests {
         home.prepare().unwrap();
         let load = |home: &Home| -> Result<(), String> {
             let said = |problem: &dyn std::fmt::Display| problem.to_string();
-            crate::config::Config::load(home).map_err(|e| said(&e))?;
+            ironcurtain_config::Config::load(home).map_err(|e| said(&e))?;
             let servers = Servers::load(home).map_err(|e| said(&e))?;
             PolicySnapshot::load(home, &servers).map(drop).map_err(|e| said(&e))
         };

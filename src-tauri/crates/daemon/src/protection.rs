@@ -10,7 +10,7 @@ mod exposure;
 
 pub use exposure::{Exposure, WritableBy};
 
-use crate::home::{Home, UnresolvedPath};
+use ironcurtain_config::home::{Home, UnresolvedPath};
 use ironcurtain_paths::protected::{IN_PROJECT, clients, logins, secrets};
 use ironcurtain_paths::{CanonicalPath, PathKind, Resolution, Resolver};
 use ironcurtain_policy::{ProtectedPaths, ReadOnlyPath, ReadOnlyReason};

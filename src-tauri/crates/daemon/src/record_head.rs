@@ -6,8 +6,8 @@
 //! - INVARIANT: what the keyring knows is replaced only after the log that was opened has been compared with it.
 
 use crate::health::{Concern, Health};
-use crate::home::Home;
 use ironcurtain_audit::{Audit, Entry, Event, KnownHead, Written, check_written};
+use ironcurtain_config::home::Home;
 use ironcurtain_secrets::{Keyring, Secret, SecretError, SecretName, Shelf, in_time};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

@@ -15,14 +15,14 @@ mod file_watch;
 mod read;
 mod task;
 
-use crate::config::{Config, Servers};
 use crate::containment::Machine;
 use crate::grants::GrantTable;
 use crate::health::Health;
-use crate::home::Home;
 use crate::policy_snapshot::{PolicySnapshot, SnapshotError};
 pub(crate) use exposed::Writable;
 use ironcurtain_audit::Audit;
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{Config, Servers};
 use read::Current;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};

@@ -1,9 +1,10 @@
 //! A call whose values are canonical as of now, and what the kernel must show for it.
 
 use crate::consent::RequestedAccess;
-use crate::mounts::{FileWrites, Need, need};
+use crate::mounts::{Need, need};
 use crate::resolve::{FoundPath, FoundPaths};
 use ironcurtain_paths::{CanonicalPath, PathKind};
+use ironcurtain_policy::FileWrites;
 use ironcurtain_policy::{Access, ApprovalSubject, Denial, PendingApproval, ProtectedPaths, ResolvedCall};
 
 /// A call whose values are canonical as of now.

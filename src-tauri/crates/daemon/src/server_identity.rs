@@ -18,11 +18,11 @@ pub(crate) use gate::{Identities, IdentityGate};
 pub use kept::KeptUnderName;
 pub use program::{FileIdentity, ProgramFile, ProgramIdentity};
 
-use crate::config::Server;
 use crate::containment::ProgramError;
 use crate::grants::StoreError;
 use crate::packages::PackageIdentity;
 use files::Stamp;
+use ironcurtain_config::Server;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};

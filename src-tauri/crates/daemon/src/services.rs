@@ -3,12 +3,10 @@
 //! - Knows neither sessions nor servers.
 
 use crate::autostart::Autostart;
-use crate::config::{Config, Server};
 use crate::consent::{Broker, Exchange, LateAsking, Principal, QuestionLimits};
 use crate::containment::{Machine, ProgramError, ServerPrograms};
 use crate::grants::Grants;
 use crate::health::Health;
-use crate::home::Home;
 use crate::metrics::Metrics;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::record_head::RecordHead;
@@ -18,6 +16,8 @@ use crate::session_log::SessionLogs;
 use crate::shutdown::Shutdown;
 use crate::workspaces::Workspaces;
 use ironcurtain_audit::Audit;
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{Config, Server};
 use ironcurtain_mcp::wire::{KnownInstructions, KnownVersions, Memory};
 use std::path::Path;
 use std::sync::Arc;

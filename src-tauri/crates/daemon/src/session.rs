@@ -30,7 +30,6 @@ mod tasks;
 mod tool_call;
 mod workspace;
 
-use crate::config::Server as ServerConfig;
 use crate::consent::{Principal, shown_client};
 use crate::grants::GrantSubject;
 use crate::listener::OutgoingNote;
@@ -41,6 +40,7 @@ use crate::session_log::SessionLog;
 use echo::Echo;
 use in_flight::Requests;
 use ironcurtain_audit::{Entry, Event};
+use ironcurtain_config::Server as ServerConfig;
 use ironcurtain_mcp::wire::{Allowance, Id, Outbox};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{RootView, SessionView, ShimNote};

@@ -3,7 +3,7 @@
 use crate::window::adding::Draft;
 use crate::window::open_bundle::{OpenBundle, PathWish, WantedBundle};
 use crate::window::pick::Picked;
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use serde_json::{Value, json, to_value};
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -6,8 +6,8 @@
 use super::{Addition, CatalogError, KnownServer};
 use crate::file_edit::{self, FileEditError};
 use crate::servers_file::{ServerChangeError, ServersFile};
-use ironcurtain_daemon::config::{ConfigError, Servers, read};
-use ironcurtain_daemon::home::{Home, HomeError, private_dir};
+use ironcurtain_config::home::{Home, HomeError, private_dir};
+use ironcurtain_config::{ConfigError, Servers, read};
 use ironcurtain_policy::{Annotations, LoadError, defaults};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -8,8 +8,8 @@
 use super::foreign::{Checked, ForeignTextError, GivenSecrets, checked, give, is_remote};
 use super::{Catalog, CatalogError, EntryValues, KnownServer, Source};
 use crate::servers_file::{ServerChangeError, ServersFile};
-use ironcurtain_daemon::config::{RemoteServer, Server};
-use ironcurtain_daemon::home::Home;
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{RemoteServer, Server};
 use ironcurtain_secrets::SecretName;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

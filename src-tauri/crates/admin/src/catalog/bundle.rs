@@ -17,8 +17,8 @@ pub use unpacked::UnpackError;
 
 use super::Addition;
 use fill::{Fill, not_a_secret};
-use ironcurtain_daemon::config::Servers;
-use ironcurtain_daemon::home::Home;
+use ironcurtain_config::Servers;
+use ironcurtain_config::home::Home;
 use ironcurtain_paths::random_name;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

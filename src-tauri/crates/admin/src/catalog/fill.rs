@@ -159,7 +159,7 @@ fn text(path: &Path) -> Result<String, CatalogError> {
 mod tests {
     use super::*;
     use crate::catalog::Catalog;
-    use ironcurtain_daemon::config::Servers;
+    use ironcurtain_config::Servers;
 
     fn filled(id: &str, from: Option<&str>, settings: &[(&str, &str)]) -> Result<Value, CatalogError> {
         let settings = settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();

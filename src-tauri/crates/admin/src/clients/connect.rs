@@ -9,7 +9,7 @@ use crate::file_edit::{self, FileEditError};
 use crate::plain_secrets::{self, PlainSecret};
 use crate::servers_file::ServersFile;
 use ironcurtain_client_config::{Edit, FoundClient, KnownClient, SettingsEntry, ShimSelection, StartCommand};
-use ironcurtain_daemon::config::{Config, Servers, read};
+use ironcurtain_config::{Config, Servers, read};
 use ironcurtain_paths::atomic_file;
 use ironcurtain_secrets::Secret;
 use serde_json::{Value, json};

@@ -6,8 +6,8 @@
 use super::ClientError;
 use crate::file_edit::{self, FileEditError};
 use ironcurtain_client_config::Edit;
-use ironcurtain_daemon::config::read;
-use ironcurtain_daemon::home::{Home, private_dir};
+use ironcurtain_config::home::{Home, private_dir};
+use ironcurtain_config::read;
 use ironcurtain_paths::random_name;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

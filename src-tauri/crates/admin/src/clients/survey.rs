@@ -4,7 +4,7 @@ use super::{ClientError, ClientTarget, Clients};
 use ironcurtain_client_config::{
     CLIENTS, FoundClient, KnownClient, SettingsEntry, ShimSelection, StartCommand,
 };
-use ironcurtain_daemon::config::read;
+use ironcurtain_config::read;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

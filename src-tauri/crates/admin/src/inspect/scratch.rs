@@ -1,6 +1,6 @@
 //! A session sandbox directory for a server that has no session. Gone when dropped.
 
-use ironcurtain_daemon::home::private_dir;
+use ironcurtain_config::home::private_dir;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::random_name;
 use std::io;

@@ -2,7 +2,7 @@
 
 use super::{InspectError, Inspection, StartedAlone, slow, start_by_itself};
 use crate::named_server::named_server;
-use ironcurtain_daemon::config::Servers;
+use ironcurtain_config::Servers;
 use ironcurtain_daemon::server::process::{LoneProcess, ServerStderr};
 use ironcurtain_mcp::wire::Input;
 use ironcurtain_visible as visible;

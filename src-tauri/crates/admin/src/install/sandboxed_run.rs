@@ -4,7 +4,7 @@
 //! - When this returns, nothing of the run is left.
 
 use super::build_error::{BuildError, text};
-use ironcurtain_daemon::config::{FileView, LimitSettings};
+use ironcurtain_config::{FileView, LimitSettings};
 use ironcurtain_daemon::containment::Surroundings;
 use ironcurtain_daemon::containment::{Profile, limits};
 use ironcurtain_daemon::server::control::SupervisorControl;

@@ -2,8 +2,8 @@
 
 use super::build_sandbox::{BuildSandbox, STAGING};
 use super::{InstallError, Installer};
-use ironcurtain_daemon::config::Servers;
-use ironcurtain_daemon::home::{Home, private_dir};
+use ironcurtain_config::Servers;
+use ironcurtain_config::home::{Home, private_dir};
 use ironcurtain_daemon::packages::{PackageRecord, Packages, RunnerCommand, tree};
 use ironcurtain_paths::atomic_file;
 use ironcurtain_visible as visible;

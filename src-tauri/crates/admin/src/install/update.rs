@@ -9,7 +9,7 @@ use super::{InstallError, Installer};
 use crate::identity;
 use crate::inspect::{Inspection, ListedTool, inspect_server};
 use crate::servers_file::ServersFile;
-use ironcurtain_daemon::config::{Server, Servers};
+use ironcurtain_config::{Server, Servers};
 use ironcurtain_daemon::packages::{PackageRecord, RequestedPackage, RunnerCommand, is_version};
 use ironcurtain_daemon::server_identity::ServerIdentity;
 use std::collections::BTreeMap;

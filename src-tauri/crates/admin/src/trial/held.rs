@@ -1,7 +1,8 @@
 //! The standing grants of one client, read from the database beside the trusted process.
 
 use super::TrialError;
-use ironcurtain_daemon::{Home, StandingGrant};
+use ironcurtain_config::home::Home;
+use ironcurtain_daemon::StandingGrant;
 use ironcurtain_policy::{HostGrant, PathGrant, ToolGrant};
 use std::collections::BTreeSet;
 

@@ -4,7 +4,7 @@ use super::Report;
 use super::explain::word;
 use crate::sheet::{Sheet, counted};
 use ironcurtain_admin::trial::PolicyTrial;
-use ironcurtain_daemon::ConfigError;
+use ironcurtain_config::ConfigError;
 use ironcurtain_paths::bounded_read;
 use ironcurtain_policy::SourceLocation;
 use ironcurtain_policy_tools::Ruling;

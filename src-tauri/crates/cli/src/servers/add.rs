@@ -21,7 +21,10 @@ use ironcurtain_admin::inspect::{InspectError, Inspection, ListedTool, Look, ins
 use ironcurtain_admin::install::{Installer, install_among, is_packaged, sweep};
 use ironcurtain_admin::introduction::{TrialNotice, UnannotatedCalls, reach};
 use ironcurtain_admin::trial::PolicyTrial;
-use ironcurtain_daemon::{Home, PolicyFiles, Server, Servers};
+use ironcurtain_config::Server;
+use ironcurtain_config::Servers;
+use ironcurtain_config::home::Home;
+use ironcurtain_daemon::PolicyFiles;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -152,7 +155,7 @@ impl Wanted<'_> {
             self.screen.note(&format!("Installed `{}`.", installed.record.spelled()))?;
         }
         if let Some(data) = &self.adding.data {
-            ironcurtain_daemon::home::private_dir(data)?;
+            ironcurtain_config::home::private_dir(data)?;
         }
         let inspection = Inspection {
             home: installer.home.clone(),

@@ -11,7 +11,7 @@ use clap::Args;
 use ironcurtain_admin::clients::Clients;
 use ironcurtain_admin::openings::{Opening, OpeningChange};
 use ironcurtain_admin::removal::{Removal, put_back};
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::json;
 use std::path::PathBuf;

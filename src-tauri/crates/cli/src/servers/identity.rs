@@ -9,7 +9,7 @@ use crate::screen::Screen;
 use crate::sheet::Sheet;
 use clap::Args;
 use ironcurtain_admin::identity::{SuspendedServer, kept, suspended};
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use ironcurtain_protocol::Request;
 use serde_json::{Value, json};
 use std::process::ExitCode;

@@ -9,7 +9,7 @@ use clap::Args;
 use ironcurtain_admin::install::{
     Installed, Installer, ToolChange, Update, Updated, install as install_package, look_for_update,
 };
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use ironcurtain_daemon::packages::PackageState;
 use ironcurtain_secrets::SecretStore;
 use ironcurtain_visible as visible;

@@ -7,7 +7,8 @@ use anyhow::Context;
 use clap::Args;
 use ironcurtain_admin::UnknownServer;
 use ironcurtain_admin::limits::{Limit, LimitsChange, limits};
-use ironcurtain_daemon::{Home, Servers};
+use ironcurtain_config::Servers;
+use ironcurtain_config::home::Home;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

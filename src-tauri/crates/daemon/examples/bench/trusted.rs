@@ -2,7 +2,7 @@
 
 use crate::parts::Conversation;
 use anyhow::{Context, ensure};
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use ironcurtain_testkit::figures;
 use ironcurtain_testkit::programs::{built, is_root};
 use serde_json::{Value, json};

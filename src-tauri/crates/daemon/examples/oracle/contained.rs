@@ -3,10 +3,12 @@
 use crate::ground::Ground;
 use crate::text;
 use anyhow::Context;
+use ironcurtain_config::NetworkSettings;
+use ironcurtain_config::Sandbox;
+use ironcurtain_config::SandboxPolicy;
 use ironcurtain_daemon::containment::{
     self, Exemption, Launch, Profile, Resolved, ServerFiles, SrtSettings, absolute, annotate,
 };
-use ironcurtain_daemon::{NetworkSettings, Sandbox, SandboxPolicy};
 use ironcurtain_sandbox::Availability;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

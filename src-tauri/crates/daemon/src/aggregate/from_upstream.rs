@@ -2,8 +2,8 @@
 
 use super::upstream::Phase;
 use super::{Aggregate, MOST_WARNINGS};
-use ironcurtain_mcp::aggregate::{RoutedRequest, OwnRequest};
-use ironcurtain_mcp::aggregate::{ListKind, ListEntries};
+use ironcurtain_mcp::aggregate::{ListEntries, ListKind};
+use ironcurtain_mcp::aggregate::{OwnRequest, RoutedRequest};
 use ironcurtain_mcp::wire::{
     Fields, Held, Id, Incoming, Outgoing, Response, error_line, notification_line, request_line,
     request_parts, response_parts,
@@ -145,7 +145,13 @@ impl Aggregate {
     }
 
     /// Sends a request of ours to an upstream.
-    pub(super) fn ask_upstream(&mut self, upstream: u64, own: OwnRequest, method: &str, params: Option<&RawValue>) {
+    pub(super) fn ask_upstream(
+        &mut self,
+        upstream: u64,
+        own: OwnRequest,
+        method: &str,
+        params: Option<&RawValue>,
+    ) {
         if let Some(id) = self.tables.asks_itself(upstream, own) {
             self.to_upstream(upstream, request_line(&id, method, params), None);
         }
@@ -227,7 +233,12 @@ impl Aggregate {
     fn ask_page(&mut self, upstream: u64, kind: ListKind, listed: ListEntries, cursor: Option<&RawValue>) {
         let params =
             to_raw_value(&cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }))).ok();
-        self.ask_upstream(upstream, OwnRequest::List(kind, Box::new(listed)), kind.method(), params.as_deref());
+        self.ask_upstream(
+            upstream,
+            OwnRequest::List(kind, Box::new(listed)),
+            kind.method(),
+            params.as_deref(),
+        );
     }
 
     fn listed(&mut self, upstream: u64, kind: ListKind, listed: ListEntries) {

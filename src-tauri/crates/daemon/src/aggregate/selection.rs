@@ -1,7 +1,7 @@
 //! The servers behind an entry: all that are enabled, or those of a profile.
 
-use crate::config::Server as ServerConfig;
 use crate::reload::SessionSettings;
+use ironcurtain_config::Server as ServerConfig;
 use std::collections::BTreeMap;
 
 /// The servers by name, as they are configured now. A profile that is gone has none.

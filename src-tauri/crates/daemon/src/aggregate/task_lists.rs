@@ -65,7 +65,13 @@ impl Aggregate {
     }
 
     /// Takes a server's answer.
-    pub(super) fn tasks_listed(&mut self, upstream: u64, list: &Id, mut listed: ListEntries, answer: &Response) {
+    pub(super) fn tasks_listed(
+        &mut self,
+        upstream: u64,
+        list: &Id,
+        mut listed: ListEntries,
+        answer: &Response,
+    ) {
         let next = match answer {
             Response::Result(page) => listed.take_as(SHAPE, page).ok().flatten(),
             Response::Error(_) => None,

@@ -1,6 +1,6 @@
 //! The variables a sandboxed server is given: an allow-list.
 
-use crate::config::{PassEnv, Server};
+use ironcurtain_config::{PassEnv, Server};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -36,8 +36,8 @@ pub(crate) fn environment(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Sampling, Sandbox};
-    use crate::mounts::FileWrites;
+    use ironcurtain_config::{Sampling, Sandbox};
+    use ironcurtain_policy::FileWrites;
     use ironcurtain_policy::Unannotated;
 
     fn given(pass_env: PassEnv) -> Vec<(String, String)> {

@@ -2,8 +2,8 @@
 //! cannot, so that installing what is missing is enough.
 
 use super::srt;
-use crate::config::{SandboxBackend, SandboxPolicy};
 use crate::health::{Concern, Health};
+use ironcurtain_config::{SandboxBackend, SandboxPolicy};
 use ironcurtain_sandbox::Availability;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! of the person.
 
 use super::package_folder::holds_packages_alone;
-use crate::config::{
+use ironcurtain_config::{
     AutostartSettings, GitConfigSettings, LimitSettings, NetworkSettings, Sandbox, SandboxPolicy,
     SandboxSettings,
 };
@@ -168,7 +168,7 @@ pub(super) fn normal(path: &str, dir: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::FilesystemSettings;
+    use ironcurtain_config::FilesystemSettings;
 
     const SESSION: &str = "/state/sessions/a/sandbox";
 

@@ -1,7 +1,7 @@
 //! The settings file that `srt` reads, one per server, in a directory that is this user's alone.
 
 use super::Profile;
-use crate::home::{HomeError, private_dir};
+use ironcurtain_config::home::{HomeError, private_dir};
 use ironcurtain_paths::atomic_file;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -154,7 +154,7 @@ fn add_missing(list: &mut Option<Vec<String>>, more: &[String]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::NetworkSettings;
+    use ironcurtain_config::NetworkSettings;
     use serde_json::json;
     use std::os::unix::fs::MetadataExt;
 

@@ -5,7 +5,7 @@
 use super::command::{Launch, QuoteError, launch};
 use super::settings::{ServerFiles, SrtSettings, SrtSettingsError};
 use super::{Profile, ProgramError, find_program};
-use crate::home::{HomeError, private_dir};
+use ironcurtain_config::home::{HomeError, private_dir};
 use ironcurtain_sandbox::Availability;
 use std::path::Path;
 use std::process::{Output, Stdio};

@@ -2,7 +2,6 @@
 
 use super::ENDING;
 use crate::aggregate::{Aggregate, MovedAggregate, unknown_profile};
-use crate::config::Server as ServerConfig;
 use crate::control;
 use crate::daemon_state::DaemonState;
 use crate::identity::{self, Client};
@@ -11,6 +10,7 @@ use crate::reload::SessionSettings;
 use crate::services::Services;
 use crate::session::{Attached, Beginning, MovedSession, Session};
 use ironcurtain_audit::{CallResult, Entry, Event};
+use ironcurtain_config::Server as ServerConfig;
 use ironcurtain_mcp::wire::{Inlet, Input, Outlet, Output};
 use ironcurtain_protocol::{Purpose, RefusalCode, ShimHello, StdioMode};
 use std::io;

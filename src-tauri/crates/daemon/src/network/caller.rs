@@ -1,12 +1,12 @@
 //! The principal on whose behalf a server reaches something: for questions, for the record and for grants.
 
 use super::reach::ReachableHosts;
-use crate::config::Server;
 use crate::consent::Principal;
 use crate::grants::StandingGrant;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::services::Services;
 use ironcurtain_audit::{Entry, Event};
+use ironcurtain_config::Server;
 use ironcurtain_egress::{HostPort, HostRules};
 use std::sync::Arc;
 

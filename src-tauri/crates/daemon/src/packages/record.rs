@@ -1,7 +1,7 @@
 //! The record of an installed package: one file for each server, among our own.
 
 use super::{Packages, RequestedPackage};
-use crate::config::{ConfigError, read};
+use ironcurtain_config::{ConfigError, read};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 //! - Only options whose meaning is known are passed over; any other makes the entry one that cannot be installed, by name.
 //! - A package is one of a registry: a path, an address or a repository is refused.
 
-use crate::config::Server;
+use ironcurtain_config::Server;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -290,7 +290,7 @@ fn not_a_package(text: &str) -> RequestError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Servers;
+    use ironcurtain_config::Servers;
     use serde_json::json;
     use std::path::Path;
 

@@ -4,7 +4,7 @@ use super::{
     PackageIdentity, PackageRecord, PackageRecordError, Packages, RequestError, RequestedPackage,
     RunnerCommand, Runtime, system_python, tree,
 };
-use crate::config::{Sandbox, Server};
+use ironcurtain_config::{Sandbox, Server};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! The files a policy is read from, as they stood at one moment.
 
 use super::{Hosts, PolicyFiles, SnapshotError};
-use crate::config::{ConfigError, Text};
-use crate::home::Home;
 use ironcurtain_audit::hash_of;
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{ConfigError, Text};
 use ironcurtain_policy::defaults;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! The entries in the audit log for a change of what is in force.
 
 use super::SessionSettings;
-use crate::config::Servers;
 use crate::policy_snapshot::PolicySnapshot;
 use ironcurtain_audit::{Entry, Event, PolicyChange, PolicyEffect};
+use ironcurtain_config::Servers;
 use ironcurtain_policy::OpenFolder;
 use ironcurtain_policy_tools::diff::{Difference, diff, diff_rules};
 use std::collections::BTreeSet;
@@ -110,7 +110,7 @@ fn servers(before: &Servers, now: &Servers) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::home::Home;
+    use ironcurtain_config::home::Home;
     use serde_json::json;
 
     /// Folders that may be read, and the first of them so decided.

@@ -2,12 +2,12 @@
 //!
 //! - A file counts with where it really is and with every link on the way there.
 
-use crate::config::{Server, Servers};
 use crate::containment::{ProgramError, absolute, expand_home};
 use crate::grants::GrantTable;
-use crate::home::Home;
 use crate::policy_snapshot::ExposedFile;
 use crate::protection::{Exposure, WritableBy, places};
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{Server, Servers};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::ProtectedPaths;
 use std::path::Path;

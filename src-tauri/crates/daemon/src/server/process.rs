@@ -14,7 +14,6 @@ pub use stderr::ServerStderr;
 use super::control::{CLEANING, SupervisorControl};
 use super::start_error::ServerStartError;
 use crate::autostart::{Autostart, WatchedServer};
-use crate::config::{FileView, Server};
 use crate::containment::{
     Profile, RefusesProgram, ServerPrograms, Surroundings, find_program, named_program,
 };
@@ -22,6 +21,7 @@ use crate::mounts::Need;
 use crate::network::{ServesNetwork, Serving};
 use crate::packages::{FolderLock, PackageError, PackageIdentity};
 use crate::server_identity::{FoundIdentity, IdentityGate};
+use ironcurtain_config::{FileView, Server};
 use ironcurtain_egress::Dialer;
 use ironcurtain_mcp::wire::{Allowance, Input, Output};
 use ironcurtain_paths::CanonicalPath;

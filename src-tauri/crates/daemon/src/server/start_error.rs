@@ -3,9 +3,9 @@
 use super::control::SupervisorError;
 use crate::autostart::WatchError;
 use crate::containment::{ProgramError, QuoteError, SrtSettingsError, Unavailable, ViewError};
-use crate::home::HomeError;
 use crate::packages::PackageError;
 use crate::server_identity::IdentityError;
+use ironcurtain_config::home::HomeError;
 use ironcurtain_egress::RuleError;
 use ironcurtain_sandbox::SandboxLaunchError;
 use ironcurtain_secrets::UnfilledError;

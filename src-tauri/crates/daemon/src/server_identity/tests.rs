@@ -1,7 +1,7 @@
 //! Identities that are the same, and that are not.
 
 use super::*;
-use crate::config::Servers;
+use ironcurtain_config::Servers;
 use std::fs::{rename, set_permissions, write};
 use std::os::unix::fs::PermissionsExt;
 

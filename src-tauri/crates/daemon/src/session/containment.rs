@@ -1,9 +1,9 @@
 //! The containment of a session's server: by its entry, where this machine can make it.
 
-use crate::config::{FileView, Sandbox, SandboxBackend, Server};
 use crate::containment::{Resolved, Surroundings, default_git_config, resolve, view_of};
 use crate::server::{Containment, ContainmentError};
 use crate::services::Services;
+use ironcurtain_config::{FileView, Sandbox, SandboxBackend, Server};
 use ironcurtain_paths::CanonicalPath;
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! Hosts that a call names: which a person can grant, and what is open for the call alone.
 
 use super::Session;
-use crate::config::NetworkSettings;
 use crate::network::HostLease;
+use ironcurtain_config::NetworkSettings;
 use ironcurtain_egress::HostPort;
 use ironcurtain_mcp::wire::Id;
 use ironcurtain_policy::{Escalation, PendingApproval, Role};

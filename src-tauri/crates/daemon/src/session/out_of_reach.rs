@@ -4,9 +4,9 @@
 //! - The agent learns that such a path is there and what it is, which a yes would have told it too.
 
 use super::Session;
-use crate::config::SandboxBackend;
 use crate::consent::RequestedAccess;
 use crate::mounts::Need;
+use ironcurtain_config::SandboxBackend;
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;

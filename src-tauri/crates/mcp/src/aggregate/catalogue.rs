@@ -42,8 +42,9 @@ impl Catalogue {
         servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone,
         with_resources: Vec<String>,
     ) -> Vec<ListKind> {
-        let named =
-            |kind: ListKind| Names::of(servers.clone().flat_map(|(server, lists)| owned(kind, server, lists)));
+        let named = |kind: ListKind| {
+            Names::of(servers.clone().flat_map(|(server, lists)| owned(kind, server, lists)))
+        };
         (self.tools, self.prompts) = (named(ListKind::Tools), named(ListKind::Prompts));
         self.warnings = self.tools.renamed().iter().chain(self.prompts.renamed()).cloned().collect();
         self.shared = shared(servers.clone());
@@ -107,7 +108,11 @@ impl Catalogue {
     }
 
     /// A page of a list, as the answer to a request for it; nothing where the cursor is none of ours.
-    pub fn page(&self, kind: ListKind, cursor: Option<&str>) -> Option<BTreeMap<&'static str, Box<RawValue>>> {
+    pub fn page(
+        &self,
+        kind: ListKind,
+        cursor: Option<&str>,
+    ) -> Option<BTreeMap<&'static str, Box<RawValue>>> {
         let begins: usize = cursor.map_or(Some(0), |cursor| cursor.parse().ok())?;
         let all = self.entries.get(&kind).map(Vec::as_slice).unwrap_or_default();
         let rest = all.get(begins..)?;
@@ -271,14 +276,16 @@ mod tests {
         for begins in (0..1200).step_by(100) {
             let tools: Vec<_> = (begins..begins + 100).map(|n| json!({ "name": format!("t{n}") })).collect();
             let next = (begins < 1100).then_some(begins);
-            let more = listed.take(ListKind::Tools, &raw(json!({ "tools": tools, "nextCursor": next }))).unwrap();
+            let more =
+                listed.take(ListKind::Tools, &raw(json!({ "tools": tools, "nextCursor": next }))).unwrap();
             assert_eq!(more.is_some(), begins < 1100);
         }
         let mut catalogue = Catalogue::default();
         catalogue.update([("s", &Lists::from([(ListKind::Tools, listed)]))].into_iter(), Vec::new());
         let (mut cursor, mut seen) = (None::<String>, Vec::new());
         loop {
-            let page = serde_json::to_value(catalogue.page(ListKind::Tools, cursor.as_deref()).unwrap()).unwrap();
+            let page =
+                serde_json::to_value(catalogue.page(ListKind::Tools, cursor.as_deref()).unwrap()).unwrap();
             seen.extend(
                 page["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap().to_owned()),
             );
@@ -305,7 +312,10 @@ mod tests {
             ),
             (
                 "c",
-                lists(ListKind::Templates, json!({ "resourceTemplates": [{ "uriTemplate": "memo://c/{n}" }] })),
+                lists(
+                    ListKind::Templates,
+                    json!({ "resourceTemplates": [{ "uriTemplate": "memo://c/{n}" }] }),
+                ),
             ),
         ];
         let mut catalogue = Catalogue::default();

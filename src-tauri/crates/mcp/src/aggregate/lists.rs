@@ -88,7 +88,11 @@ pub struct ListEntries {
 
 impl ListEntries {
     /// Takes a page; the cursor of the next one, if there is one.
-    pub fn take(&mut self, kind: ListKind, page: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> {
+    pub fn take(
+        &mut self,
+        kind: ListKind,
+        page: &RawValue,
+    ) -> Result<Option<Box<RawValue>>, serde_json::Error> {
         self.take_as((kind.field(), kind.key()), page)
     }
 

@@ -3,7 +3,7 @@
 //! - The client's ids are unique, and go to servers as they are. Ids of servers are not, and are exchanged for ours.
 //! - INVARIANT: a server can neither answer, nor report on, nor take back what another one was asked.
 
-use super::lists::{ListKind, ListEntries};
+use super::lists::{ListEntries, ListKind};
 use crate::wire::{Fields, Id};
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashMap;

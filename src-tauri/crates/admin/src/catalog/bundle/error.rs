@@ -1,7 +1,7 @@
 //! Reasons why a bundle is not added.
 
 use super::unpacked::UnpackError;
-use ironcurtain_daemon::config::ConfigError;
+use ironcurtain_config::ConfigError;
 use std::io;
 
 /// Why a bundle is not added.

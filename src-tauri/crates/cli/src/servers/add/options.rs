@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use clap::Args;
 use ironcurtain_admin::catalog::{Addition, AdditionChoices, Bundle, BundleAnswers};
-use ironcurtain_daemon::Home;
+use ironcurtain_config::home::Home;
 use ironcurtain_secrets::{SecretName, SecretNameError};
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,8 @@
 use crate::screen::Screen;
 use crate::secrets::TypedSecret;
 use ironcurtain_admin::catalog::Addition;
-use ironcurtain_daemon::{Home, Servers};
+use ironcurtain_config::Servers;
+use ironcurtain_config::home::Home;
 use ironcurtain_secrets::SecretName;
 
 /// A token that is kept once its server is added.

@@ -1,7 +1,6 @@
 //! The parts of a server's actor.
 
 use crate::autostart::Autostart;
-use crate::config::Server;
 use crate::containment::{RefusesProgram, ServerPrograms, Surroundings};
 use crate::grants::{GrantTable, StandingGrant};
 use crate::metrics::Metrics;
@@ -12,6 +11,7 @@ use crate::server::start_error::ContainmentError;
 use crate::server_identity::IdentityGate;
 use crate::session_log::SessionLog;
 use ironcurtain_audit::Audit;
+use ironcurtain_config::Server;
 use ironcurtain_mcp::server::SamplingRequest;
 use ironcurtain_mcp::wire::{Allowance, KnownVersions, Outbox};
 use ironcurtain_paths::Resolver;

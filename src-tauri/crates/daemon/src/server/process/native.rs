@@ -2,10 +2,10 @@
 
 use super::{Killer, Process, ProcessHold, Start, Watch, mount, process};
 use crate::autostart::{SandboxWatch, rules};
-use crate::config::FileView;
 use crate::containment::{Profile, environment, limits};
 use crate::server::control::SupervisorControl;
 use crate::server::start_error::ServerStartError;
+use ironcurtain_config::FileView;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{Mount, NetworkAccess, PROXY_PORT, Spec, UnixSockets, launch};
 use std::collections::BTreeMap;

@@ -17,10 +17,10 @@ mod http;
 mod login;
 
 use super::{Process, ProcessHold, ServerStderr};
-use crate::config::RemoteServer;
 use crate::server::start_error::ServerStartError;
 use exchange::{Ends, Exchange, Notes};
 use http::Http;
+use ironcurtain_config::RemoteServer;
 use ironcurtain_egress::Dialer;
 use ironcurtain_mcp::wire::{Allowance, pair};
 use ironcurtain_secrets::{Filled, SecretStore, filled_headers};

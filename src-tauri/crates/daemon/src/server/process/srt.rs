@@ -2,11 +2,11 @@
 //! needs another sandbox.
 
 use super::{Process, ProcessHold, Start, bound};
-use crate::config::PassEnv;
 use crate::containment::{Launch, Profile, ServerFiles, SrtSettings, Surroundings, environment, launch};
-use crate::home::private_dir;
 use crate::mounts::Need;
 use crate::server::start_error::ServerStartError;
+use ironcurtain_config::PassEnv;
+use ironcurtain_config::home::private_dir;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

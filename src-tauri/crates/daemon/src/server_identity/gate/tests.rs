@@ -2,8 +2,8 @@
 
 use super::super::{FileIdentity, ProgramFile, ProgramIdentity, bind_existing};
 use super::*;
-use crate::config::Servers;
 use crate::grants::Binding;
+use ironcurtain_config::Servers;
 use std::path::Path;
 
 /// A database of the version before this one, with a grant for the server `s`.

@@ -1,10 +1,10 @@
 //! Calls as clients write them, and the requests that are built of them.
 
 use super::*;
-use crate::config::Servers;
-use crate::home::Home;
 use crate::judging::JudgingContext;
 use crate::policy_snapshot::PolicySnapshot;
+use ironcurtain_config::Servers;
+use ironcurtain_config::home::Home;
 use ironcurtain_paths::Resolver;
 
 fn raw(text: &str) -> Box<RawValue> {

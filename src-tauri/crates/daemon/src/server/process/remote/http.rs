@@ -5,7 +5,6 @@
 
 use super::fault::Fault;
 use super::login::Login;
-use crate::config::RemoteServer;
 use crate::server::start_error::ServerStartError;
 use futures_util::TryStreamExt;
 use http_body_util::{BodyDataStream, BodyExt, Full, Limited};
@@ -14,6 +13,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
+use ironcurtain_config::RemoteServer;
 use ironcurtain_egress::{Dialed, Dialer, HostPort};
 use ironcurtain_secrets::Secret;
 use rustix::net::sockopt;

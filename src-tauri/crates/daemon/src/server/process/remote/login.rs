@@ -1,6 +1,6 @@
 //! The login that a remote server is sent, as its entry says it, and what to do where the server refuses it.
 
-use crate::config::RemoteServer;
+use ironcurtain_config::RemoteServer;
 use ironcurtain_secrets::{SecretName, named_in_header};
 
 /// The login that a remote server is sent.

@@ -2,7 +2,7 @@
 
 use super::remote::RemoteServer;
 use super::sandbox::{NetworkSettings, PassEnv, Sandbox};
-use crate::mounts::FileWrites;
+use ironcurtain_policy::FileWrites;
 use ironcurtain_policy::Unannotated;
 use ironcurtain_secrets::{self as secrets, SecretName};
 use serde::Deserialize;

@@ -3,8 +3,8 @@
 use super::entry_error::{EntryError, EntryPathError};
 use super::sandbox::{PassEnv, Sandbox, SandboxSettings};
 use super::server::{Sampling, Server};
-use crate::mounts::FileWrites;
 use ironcurtain_egress::HostRules;
+use ironcurtain_policy::FileWrites;
 use ironcurtain_policy::Unannotated;
 use ironcurtain_secrets as secrets;
 use serde::Deserialize;

@@ -2,6 +2,7 @@
 //! one that is not understood is an error that names the file and the place, never a guess.
 
 mod entry_error;
+pub mod home;
 mod reading;
 mod remote;
 mod sandbox;
@@ -161,12 +162,12 @@ impl Config {
         Self::of(&Text { path: file.to_path_buf(), content: Some(text.to_owned()) })
     }
 
-    pub(crate) fn text(home: &Home) -> Result<Text, ConfigError> {
+    pub fn text(home: &Home) -> Result<Text, ConfigError> {
         Text::read(home.config.join("config.json"))
     }
 
     /// Reads the settings from the file's text.
-    pub(crate) fn of(text: &Text) -> Result<Self, ConfigError> {
+    pub fn of(text: &Text) -> Result<Self, ConfigError> {
         let Some(content) = text.content.as_deref() else { return Ok(Self::default()) };
         let config: Self = strict::read(content)
             .map_err(|misread| ConfigError::invalid(&text.path, misread.line, misread.to_string()))?;
@@ -216,9 +217,9 @@ pub fn read(path: &Path) -> Result<Option<String>, ConfigError> {
 
 /// A file as it stood at one moment. Without content there was none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Text {
-    pub(crate) path: PathBuf,
-    pub(crate) content: Option<String>,
+pub struct Text {
+    pub path: PathBuf,
+    pub content: Option<String>,
 }
 
 impl Text {

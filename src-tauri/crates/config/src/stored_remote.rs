@@ -5,7 +5,7 @@ use super::remote::RemoteServer;
 use super::sandbox::{PassEnv, Sandbox};
 use super::server::{Sampling, Server};
 use super::stored::{StoredUnannotated, checked_name, ignored};
-use crate::mounts::FileWrites;
+use ironcurtain_policy::FileWrites;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

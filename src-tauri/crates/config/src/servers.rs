@@ -38,12 +38,12 @@ impl Servers {
         Self::of(&Self::text(home)?, &home.person)
     }
 
-    pub(crate) fn text(home: &Home) -> Result<Text, ConfigError> {
+    pub fn text(home: &Home) -> Result<Text, ConfigError> {
         Text::read(home.config.join("mcp-servers.json"))
     }
 
     /// Reads the servers from the file's text; without a file, there is the embedded filesystem server.
-    pub(crate) fn of(text: &Text, person: &Path) -> Result<Self, ConfigError> {
+    pub fn of(text: &Text, person: &Path) -> Result<Self, ConfigError> {
         Self::parse(text.content.as_deref().unwrap_or(Self::DEFAULT), &text.path, person)
     }
 
@@ -117,11 +117,11 @@ impl Servers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{
+    use crate::{
         AutostartSettings, FileView, FilesystemSettings, GitConfigSettings, LimitSettings, NetworkSettings,
         PassEnv, Sampling, Sandbox, SandboxSettings,
     };
-    use crate::mounts::FileWrites;
+    use ironcurtain_policy::FileWrites;
     use ironcurtain_policy::Unannotated;
 
     fn parse(text: &str) -> Result<Servers, String> {

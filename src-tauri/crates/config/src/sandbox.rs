@@ -1,6 +1,6 @@
 //! The `sandbox` entry of a server, as it is written: what is to be different from the defaults.
 //!
-//! - Plain data: what it comes to on this machine, in this session, is worked out by [`crate::containment`].
+//! - Plain data: what it comes to on this machine, in this session, is worked out by the trusted process.
 //! - Every key is named here; any other is an error that names it, so no server runs with less than was asked.
 
 use super::reading::{NamesOrAll, false_or};
