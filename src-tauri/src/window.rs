@@ -46,7 +46,7 @@ use crate::backend::Backend;
 use crate::consent::DialogConsent;
 use adding::AdditionDraft;
 use clients::ClientDrafts;
-use ironcurtain_daemon::StandingGrant;
+use ironcurtain_grants::StandingGrant;
 use pick::Pickers;
 use secrets::SecretMoveDraft;
 use server_change::ServerChangeDrafts;

@@ -14,9 +14,12 @@ use ironcurtain_daemon::packages::Packages;
 use ironcurtain_daemon::server_identity::{
     Digests, IdentityError, IdentitySuspension, KeptUnderName, ServerIdentity,
 };
-use ironcurtain_daemon::{
-    Binding, Bindings, IdentityDecision, PolicySnapshot, SnapshotError, StandingGrant, StoreError,
-};
+use ironcurtain_daemon::{PolicySnapshot, SnapshotError};
+use ironcurtain_grants::Binding;
+use ironcurtain_grants::Bindings;
+use ironcurtain_grants::IdentityDecision;
+use ironcurtain_grants::StandingGrant;
+use ironcurtain_grants::StoreError;
 use std::io;
 use std::path::{Path, PathBuf};
 

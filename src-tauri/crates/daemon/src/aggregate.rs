@@ -17,13 +17,13 @@ mod upstream;
 mod welcoming;
 
 use crate::daemon_state::DaemonState;
-use crate::identity::Client;
 use crate::listener::OutgoingNote;
 use crate::session::{CUT_OFF, Session};
 use from_client::Waiting;
 use ironcurtain_audit::Entry;
 use ironcurtain_config::Server as ServerConfig;
 use ironcurtain_config::home::private_dir;
+use ironcurtain_grants::Client;
 use ironcurtain_mcp::aggregate::Catalogue;
 use ironcurtain_mcp::aggregate::InitializeRequest;
 use ironcurtain_mcp::aggregate::ListKind;

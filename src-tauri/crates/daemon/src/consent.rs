@@ -24,12 +24,12 @@ mod stops;
 mod terminal;
 mod words;
 
-pub use crate::grants::Lifetime;
 pub use broker::{Broker, PutQuestion, QuestionOutcome};
 pub use comparison::{FileComparison, file_state};
 pub use exchange::{Approval, Exchange, ExchangeError};
 pub use grantable::{Grantable, RequestedAccess};
 pub use identical::{AskedFirst, QuestionKey};
+pub use ironcurtain_grants::Lifetime;
 pub use late::{LateAsking, LateError};
 pub use missed::{Inquiry, MissedError, MissedQuestion, MissedQuestions, MissedState};
 pub use not_approved::{NotApproved, PAUSED};

@@ -13,7 +13,6 @@ use crate::containment::{Machine, MachineOptions, ServerPrograms};
 use crate::control::{self, Asker};
 use crate::daemon_state::DaemonState;
 use crate::descriptors;
-use crate::grants::{GrantParts, Grants, StoreError};
 use crate::health::{Concern, Health};
 use crate::listener::ListenError;
 use crate::metrics::Metrics;
@@ -31,6 +30,7 @@ use ironcurtain_audit::clock::Clock;
 use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, Keeping, Unfinished};
 use ironcurtain_config::Config;
 use ironcurtain_config::home::{Home, HomeError};
+use ironcurtain_grants::{GrantParts, Grants, StoreError};
 use ironcurtain_mcp::wire::{KnownInstructions, KnownVersions, Memory};
 use ironcurtain_paths::atomic_file;
 use ironcurtain_protocol::{AskedOn, Reply, Request};
@@ -136,10 +136,11 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     let first = InitialState::read(&options.home)?;
     let health = Health::default();
     let audit = open_audit(&options.home, first.config(), &health).await?;
+    let of_grants = health.clone();
     let grants = Grants::open(GrantParts {
         database: &options.home.database(),
         audit: audit.clone(),
-        health: health.clone(),
+        on_trouble: Box::new(move |trouble| of_grants.set(Concern::Grants, trouble)),
         clock: Clock::of_machine().map_err(StoreError::Clock)?,
     })?;
     first.check_places(&options.home, &grants.now())?;

@@ -2,6 +2,7 @@
 //!
 //! The name that a client gives itself is kept apart and never decides anything.
 
+use ironcurtain_grants::{Client, UNKNOWN};
 use ironcurtain_protocol::{ClientView, ProcessView};
 use std::path::{Path, PathBuf};
 
@@ -12,20 +13,8 @@ const LONGEST_CHAIN: usize = 12;
 const LAUNCHERS: [&str; 9] =
     ["sh", "bash", "dash", "zsh", "fish", "env", "busybox", "ironcurtain-shim", "sudo"];
 
-/// The key of a client whose executable the kernel does not show.
-pub(crate) const UNKNOWN: &str = "unknown";
-
 /// The name of such a client. The one that it gives its process is its own word, and stands in the chain alone.
 const HIDDEN: &str = "A program that hides what it is";
-
-/// A proved client.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Client {
-    /// The client's executable, which grants are tied to.
-    pub key: String,
-    /// For people.
-    pub view: ClientView,
-}
 
 /// The client behind the shim of this process id.
 #[must_use]

@@ -13,13 +13,11 @@ mod daemon;
 mod daemon_state;
 mod descriptors;
 mod event_log;
-mod grants;
 mod health;
 mod identity;
 pub mod judging;
 mod listener;
 mod metrics;
-mod mounts;
 pub mod network;
 pub mod packages;
 pub mod policy_snapshot;
@@ -42,9 +40,6 @@ pub use daemon::{
     StartError, start,
 };
 pub use event_log::EventLog;
-pub use grants::{
-    Binding, Bindings, Files, GrantSubject, Granted, IdentityDecision, StandingGrant, StoreError,
-};
 pub use listener::ListenError;
 pub use policy_snapshot::{ExposedFile, PolicyFiles, PolicySnapshot, SnapshotError};
 pub use protection::{Exposure, WritableBy, protection};

@@ -7,10 +7,10 @@ mod texts;
 
 pub(crate) use texts::PolicyTexts;
 
-use crate::grants::GrantLimits;
 use crate::protection::{Exposure, protection};
 use ironcurtain_config::home::{Home, UnresolvedPath, canonical_home};
 use ironcurtain_config::{ConfigError, Server, Servers};
+use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
     AllowedHosts, Annotations, DynamicLists, LoadError, OpenFolder, Policy, ProtectedPaths, WithinError,

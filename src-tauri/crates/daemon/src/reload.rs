@@ -16,13 +16,13 @@ mod read;
 mod task;
 
 use crate::containment::Machine;
-use crate::grants::GrantTable;
 use crate::health::Health;
 use crate::policy_snapshot::{PolicySnapshot, SnapshotError};
 pub(crate) use exposed::Writable;
 use ironcurtain_audit::Audit;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{Config, Servers};
+use ironcurtain_grants::GrantTable;
 use read::Current;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};

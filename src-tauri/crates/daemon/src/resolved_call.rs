@@ -1,8 +1,8 @@
 //! A call whose values are canonical as of now, and what the kernel must show for it.
 
 use crate::consent::RequestedAccess;
-use crate::mounts::{Need, need};
 use crate::resolve::{FoundPath, FoundPaths};
+use ironcurtain_grants::mounts::{Need, need};
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::FileWrites;
 use ironcurtain_policy::{Access, ApprovalSubject, Denial, PendingApproval, ProtectedPaths, ResolvedCall};
@@ -75,7 +75,7 @@ impl FoundPaths {
             let found = self.find(argument, path)?;
             need(role.access()?, path, found.target, writes, nearest_folder(path))
         });
-        crate::mounts::united(needs)
+        ironcurtain_grants::mounts::united(needs)
     }
 
     /// The paths among the approvals, each with the access that it is for.

@@ -22,8 +22,8 @@ pub use roots::{ServerView, Suspension, still_there};
 pub use start_error::{ContainmentError, ServerStartError};
 pub use told::{OnGreeted, ToldState};
 
-use crate::mounts::Need;
 use actor::{ActorView, Command, ServerState};
+use ironcurtain_grants::mounts::Need;
 use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::ServerConnection;
 use ironcurtain_paths::CanonicalPath;

@@ -19,10 +19,10 @@ pub use kept::KeptUnderName;
 pub use program::{FileIdentity, ProgramFile, ProgramIdentity};
 
 use crate::containment::ProgramError;
-use crate::grants::StoreError;
 use crate::packages::PackageIdentity;
 use files::Stamp;
 use ironcurtain_config::Server;
+use ironcurtain_grants::StoreError;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};

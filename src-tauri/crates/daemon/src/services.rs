@@ -5,7 +5,6 @@
 use crate::autostart::Autostart;
 use crate::consent::{Broker, Exchange, LateAsking, Principal, QuestionLimits};
 use crate::containment::{Machine, ProgramError, ServerPrograms};
-use crate::grants::Grants;
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::policy_snapshot::PolicySnapshot;
@@ -18,6 +17,7 @@ use crate::workspaces::Workspaces;
 use ironcurtain_audit::Audit;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{Config, Server};
+use ironcurtain_grants::Grants;
 use ironcurtain_mcp::wire::{KnownInstructions, KnownVersions, Memory};
 use std::path::Path;
 use std::sync::Arc;

@@ -31,7 +31,6 @@ mod tool_call;
 mod workspace;
 
 use crate::consent::{Principal, shown_client};
-use crate::grants::GrantSubject;
 use crate::listener::OutgoingNote;
 use crate::network::ServerNetwork;
 use crate::server::ServerHandle;
@@ -41,6 +40,7 @@ use echo::Echo;
 use in_flight::Requests;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_config::Server as ServerConfig;
+use ironcurtain_grants::GrantSubject;
 use ironcurtain_mcp::wire::{Allowance, Id, Outbox};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{RootView, SessionView, ShimNote};

@@ -8,12 +8,12 @@ pub use activity::shown_entry;
 pub(crate) use questions::questions;
 
 use crate::consent::Lifetime;
-use crate::grants::{Ending, Files, Granted, StandingGrant};
 use crate::server::still_there;
 use crate::workspaces::Declined;
 use chrono::DateTime;
 use ironcurtain_audit::clock::{millis, now_ms};
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, EscalationResult, Event, PolicyDecision, Status};
+use ironcurtain_grants::{Ending, Files, Granted, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::GrantKind;
 use ironcurtain_protocol::GrantView;
@@ -252,8 +252,8 @@ mod tests {
 
     #[test]
     fn what_nobody_uses_is_pointed_out_and_what_ends_says_since_when() {
-        use crate::grants::{GrantSubject, Lifetime, Why};
         use ironcurtain_egress::HostPort;
+        use ironcurtain_grants::{GrantSubject, Lifetime, Why};
         const DAY: u64 = 86_400_000;
         let home = CanonicalPath::assume_canonical("/home/u").unwrap();
         let given = |days_ago: u64, used_days_ago: Option<u64>, lifetime| StandingGrant {

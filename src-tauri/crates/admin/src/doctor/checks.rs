@@ -5,7 +5,7 @@ use crate::clients::{ClientReport, ClientState};
 use ironcurtain_audit::{self as audit, Checked, KnownHead};
 use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
-use ironcurtain_daemon::StandingGrant;
+use ironcurtain_grants::StandingGrant;
 use ironcurtain_protocol::AskedOn;
 use ironcurtain_secrets::{Keyring, SecretPlace, SecretStore, Shelf, in_time};
 use std::fs;

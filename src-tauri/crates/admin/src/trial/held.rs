@@ -2,7 +2,7 @@
 
 use super::TrialError;
 use ironcurtain_config::home::Home;
-use ironcurtain_daemon::StandingGrant;
+use ironcurtain_grants::StandingGrant;
 use ironcurtain_policy::{HostGrant, PathGrant, ToolGrant};
 use std::collections::BTreeSet;
 

@@ -2,7 +2,9 @@
 
 use crate::sheet::Sheet;
 use ironcurtain_admin::trial::HeldGrants;
-use ironcurtain_daemon::{Files, Granted, StandingGrant};
+use ironcurtain_grants::Files;
+use ironcurtain_grants::Granted;
+use ironcurtain_grants::StandingGrant;
 use ironcurtain_policy::{Access, GrantKind};
 use serde_json::{Value, json};
 

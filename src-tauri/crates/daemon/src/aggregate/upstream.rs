@@ -4,12 +4,12 @@
 //! - A server that does not start, or does not answer, is missing and tried again; nobody waits for it.
 
 use crate::daemon_state::{DaemonState, NoPlace};
-use crate::identity::Client;
 use crate::listener::ClientStdio;
 use crate::listener::OutgoingNote;
 use crate::services::Services;
 use crate::session::{Attached, Beginning, MovedSession, Session, SessionError, TicketError};
 use ironcurtain_config::Server as ServerConfig;
+use ironcurtain_grants::Client;
 use ironcurtain_mcp::aggregate::{ListEntries, ListKind, Lists};
 use ironcurtain_mcp::server::MemoryShare;
 use ironcurtain_mcp::wire::{Allowance, Fields, HandedLine, Inlet, MEDIUM, Outgoing, Outlet};

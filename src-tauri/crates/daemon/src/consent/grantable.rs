@@ -3,9 +3,9 @@
 //! - The offer and the grants come from the same value, so that nothing is opened that no offer names.
 
 use super::Reach;
-use crate::grants::{Files, Granted};
-use crate::mounts::Need;
 use ironcurtain_egress::HostPort;
+use ironcurtain_grants::mounts::Need;
+use ironcurtain_grants::{Files, Granted};
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, AccessSet, GrantKind, ToolUse};
 

@@ -14,7 +14,7 @@ pub(super) use tool::tool_offer;
 
 use super::grantable::{Grantable, RequestedAccess, folders, merged};
 use super::{Consequence, Lifetime, Offer, Piece, Principal, Reach};
-use crate::grants::{GrantLimits, GrantSubject, Granted, StandingGrant};
+use ironcurtain_grants::{GrantLimits, GrantSubject, Granted, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, AccessSet};
 use ironcurtain_visible as visible;

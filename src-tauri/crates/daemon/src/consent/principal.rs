@@ -1,8 +1,8 @@
 //! The principal of a question, of an entry on record and of a grant: one client with one server, in one session.
 
-use crate::grants::GrantSubject;
-use crate::identity::Client;
 use ironcurtain_audit::{Entry, Event};
+use ironcurtain_grants::Client;
+use ironcurtain_grants::GrantSubject;
 use ironcurtain_protocol::ClientView;
 use ironcurtain_visible as visible;
 use std::sync::{Arc, Mutex, PoisonError};

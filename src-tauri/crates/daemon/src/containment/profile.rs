@@ -4,9 +4,9 @@
 //!   that holds something protected cannot be shown where nothing inside of it can be hidden.
 
 use super::resolve::{Profile, expand_home, normal};
-use crate::mounts::Need;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{FileView, GitConfigSettings, LimitSettings, SandboxSettings};
+use ironcurtain_grants::mounts::Need;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Annotations, ProtectedPaths, Role};
 use ironcurtain_sandbox::{ResourceLimits, View};

@@ -5,11 +5,11 @@
 
 use super::failed;
 use crate::daemon_state::DaemonState;
-use crate::grants::{Ended, Ending, Fate, StandingGrant, Stored, TakenBack, Why};
 use crate::session::Session;
 use crate::view::time_of_day;
 use crate::workspaces::Declined;
 use ironcurtain_audit::{Entry, Event};
+use ironcurtain_grants::{Ended, Ending, Fate, StandingGrant, Stored, TakenBack, Why};
 use ironcurtain_protocol::{ErrorCode, Reply};
 use std::sync::Arc;
 

@@ -14,9 +14,9 @@ use super::Daemon;
 use crate::autostart::runs_later;
 use crate::consent::Lifetime;
 use crate::control::{self, Asker};
-use crate::grants::{Files, GrantSubject, Granted, StandingGrant};
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Entry, Event};
+use ironcurtain_grants::{Files, GrantSubject, Granted, StandingGrant};
 use ironcurtain_paths::random_name;
 use ironcurtain_paths::{PathKind, Resolver};
 use ironcurtain_policy::{AccessSet, GrantKind};
@@ -152,7 +152,7 @@ impl Daemon {
         let told = what.to_string();
         let grants = subjects
             .into_iter()
-            .map(|subject| StandingGrant::given(what.clone(), subject, gift.lifetime, provenance.to_owned()));
+            .map(|subject| new_grant(what.clone(), subject, gift.lifetime, provenance.to_owned()));
         self.hand_out(grants.collect::<Result<_, _>>()?).await?;
         Ok(told)
     }
@@ -176,8 +176,7 @@ impl Daemon {
             }
         }
         let provenance = "you took it back and granted it again".to_owned();
-        let again =
-            StandingGrant::given(grant.what.clone(), grant.subject.clone(), grant.lifetime, provenance)?;
+        let again = new_grant(grant.what.clone(), grant.subject.clone(), grant.lifetime, provenance)?;
         self.hand_out(vec![StandingGrant { expires_ms: grant.expires_ms, ..again }]).await
     }
 
@@ -208,7 +207,7 @@ impl Daemon {
         let session = old.subject.session.clone().filter(|_| lifetime == Lifetime::Session);
         let subject = GrantSubject { session, ..old.subject.clone() };
         let provenance = format!("you changed it ({})", old.provenance);
-        let mut new = StandingGrant::given(Granted::Files(files), subject, lifetime, provenance)?;
+        let mut new = new_grant(Granted::Files(files), subject, lifetime, provenance)?;
         if terms.lifetime.is_none() {
             new.expires_ms = old.expires_ms;
         }
@@ -269,28 +268,26 @@ impl Daemon {
     }
 }
 
-impl StandingGrant {
-    /// A grant that begins now.
-    fn given(
-        what: Granted,
-        subject: GrantSubject,
-        lifetime: Lifetime,
-        provenance: String,
-    ) -> Result<Self, GiveError> {
-        let created_ms = now_ms();
-        let length = lifetime.length().map(|length| u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
-        Ok(Self {
-            id: random_name()?,
-            subject,
-            what,
-            lifetime,
-            expires_ms: length.map(|length| created_ms.saturating_add(length)),
-            created_ms,
-            last_used_ms: None,
-            uses: 0,
-            provenance,
-        })
-    }
+/// A grant that begins now.
+fn new_grant(
+    what: Granted,
+    subject: GrantSubject,
+    lifetime: Lifetime,
+    provenance: String,
+) -> Result<StandingGrant, GiveError> {
+    let created_ms = now_ms();
+    let length = lifetime.length().map(|length| u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
+    Ok(StandingGrant {
+        id: random_name()?,
+        subject,
+        what,
+        lifetime,
+        expires_ms: length.map(|length| created_ms.saturating_add(length)),
+        created_ms,
+        last_used_ms: None,
+        uses: 0,
+        provenance,
+    })
 }
 
 /// The entry that puts a grant on record.

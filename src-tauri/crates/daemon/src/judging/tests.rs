@@ -1,9 +1,9 @@
 //! A call is judged as things stand on disk, for a sandboxed server and for one without a sandbox.
 
 use super::*;
-use crate::mounts::Need;
 use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
+use ironcurtain_grants::mounts::Need;
 use ironcurtain_policy::{Access, AccessSet};
 use serde_json::json;
 

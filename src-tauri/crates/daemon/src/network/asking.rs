@@ -7,9 +7,9 @@
 use super::caller::Caller;
 use super::reach::ReachableHosts;
 use crate::consent::{DenialScope, DeniedKey, ExchangeError, HostQuestion, Inquiry, Lifetime, QuestionKey};
-use crate::grants::Granted;
 use ironcurtain_audit::{Event, PolicyDecision};
 use ironcurtain_egress::{AskHost, BoxFuture, HostAnswer, HostDecision, HostPort, HostRules};
+use ironcurtain_grants::Granted;
 use serde_json::Map;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -2,12 +2,12 @@
 
 use super::reach::ReachableHosts;
 use crate::consent::Principal;
-use crate::grants::StandingGrant;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::services::Services;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_config::Server;
 use ironcurtain_egress::{HostPort, HostRules};
+use ironcurtain_grants::StandingGrant;
 use std::sync::Arc;
 
 /// One server of one session.

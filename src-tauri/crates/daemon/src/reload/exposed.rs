@@ -3,11 +3,11 @@
 //! - A file counts with where it really is and with every link on the way there.
 
 use crate::containment::{ProgramError, absolute, expand_home};
-use crate::grants::GrantTable;
 use crate::policy_snapshot::ExposedFile;
 use crate::protection::{Exposure, WritableBy, places};
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{Server, Servers};
+use ironcurtain_grants::GrantTable;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::ProtectedPaths;
 use std::path::Path;
@@ -116,7 +116,7 @@ impl<'a> Writable<'a> {
 mod tests {
     use super::*;
     use crate::consent::Lifetime;
-    use crate::grants::{Files, GrantSubject, Granted, StandingGrant};
+    use ironcurtain_grants::{Files, GrantSubject, Granted, StandingGrant};
     use ironcurtain_policy::{AccessSet, GrantKind};
     use std::fs::{create_dir_all, write};
     use std::os::unix::fs::symlink;

@@ -1,7 +1,7 @@
 //! The mounts of one sandbox. A mount is tied to the file or folder that stood at its path when it was made: one
 //! that was replaced there since is not shown by it.
 
-use crate::mounts::Need;
+use ironcurtain_grants::mounts::Need;
 use ironcurtain_paths::CanonicalPath;
 use std::os::unix::fs::MetadataExt;
 

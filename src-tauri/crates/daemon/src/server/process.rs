@@ -17,12 +17,12 @@ use crate::autostart::{Autostart, WatchedServer};
 use crate::containment::{
     Profile, RefusesProgram, ServerPrograms, Surroundings, find_program, named_program,
 };
-use crate::mounts::Need;
 use crate::network::{ServesNetwork, Serving};
 use crate::packages::{FolderLock, PackageError, PackageIdentity};
 use crate::server_identity::{FoundIdentity, IdentityGate};
 use ironcurtain_config::{FileView, Server};
 use ironcurtain_egress::Dialer;
+use ironcurtain_grants::mounts::Need;
 use ironcurtain_mcp::wire::{Allowance, Input, Output};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{BoundChild, KillHandle, Mount, MountAccess};

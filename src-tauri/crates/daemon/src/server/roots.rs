@@ -1,7 +1,7 @@
 //! From grants and leases to what a server sees and is told of. Roots are a projection, never the truth.
 
-use crate::grants::{Files, StandingGrant};
-use crate::mounts::Need;
+use ironcurtain_grants::mounts::Need;
+use ironcurtain_grants::{Files, StandingGrant};
 use ironcurtain_mcp::server::{Root, RootList, RootsSource};
 use ironcurtain_paths::{CanonicalPath, PathError, PathKind, Resolver};
 use ironcurtain_policy::{GrantKind, OpenFolder, ProtectedPaths};
@@ -155,7 +155,7 @@ fn folder_of(path: &CanonicalPath, target: PathKind) -> Option<CanonicalPath> {
 mod tests {
     use super::*;
     use crate::consent::Lifetime;
-    use crate::grants::{GrantSubject, Granted};
+    use ironcurtain_grants::{GrantSubject, Granted};
     use ironcurtain_policy::{AccessSet, ReadOnlyPath, ReadOnlyReason};
 
     fn grant(path: &CanonicalPath, kind: GrantKind, access: AccessSet) -> StandingGrant {

@@ -1,8 +1,8 @@
 //! The things that are kept under a server's name.
 
-use crate::grants::StandingGrant;
 use ironcurtain_config::Server;
 use ironcurtain_config::home::Home;
+use ironcurtain_grants::StandingGrant;
 use ironcurtain_policy::Annotations;
 use std::fmt;
 use std::path::PathBuf;

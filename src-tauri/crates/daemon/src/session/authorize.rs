@@ -3,11 +3,11 @@
 use super::Session;
 use super::tool_call::ToolCall;
 use crate::autostart::runs_later;
-use crate::grants::{Files, StandingGrant};
 use crate::judging::{self, CallJudgement, InspectedCall, JudgingContext};
-use crate::mounts::Need;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::server::{Applied, Versions};
+use ironcurtain_grants::mounts::Need;
+use ironcurtain_grants::{Files, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, GrantKind, PendingApproval, Permit, ServerReach, Verdict};
 use std::sync::Arc;

@@ -5,8 +5,8 @@
 
 use super::Session;
 use crate::consent::{Lifetime, RequestedAccess};
-use crate::grants::{Files, Granted, StandingGrant};
 use ironcurtain_audit::Event;
+use ironcurtain_grants::{Files, Granted, StandingGrant};
 use ironcurtain_paths::PathKind;
 use ironcurtain_policy::{AccessSet, GrantKind};
 use std::collections::BTreeMap;
@@ -144,7 +144,7 @@ pub(super) fn opened(requested: &RequestedAccess) -> Granted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grants::GrantSubject;
+    use ironcurtain_grants::GrantSubject;
     use ironcurtain_paths::CanonicalPath;
     use tokio::time::Instant;
 

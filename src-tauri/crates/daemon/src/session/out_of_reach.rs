@@ -5,8 +5,8 @@
 
 use super::Session;
 use crate::consent::RequestedAccess;
-use crate::mounts::Need;
 use ironcurtain_config::SandboxBackend;
+use ironcurtain_grants::mounts::Need;
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;

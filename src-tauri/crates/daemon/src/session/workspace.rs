@@ -13,9 +13,9 @@ mod named_folder;
 
 use super::Session;
 use crate::consent::{Reach, WorkspaceSource};
-use crate::grants::Files;
 use crate::resolve::project_around;
 pub(super) use client_roots::ClientRoots;
+use ironcurtain_grants::Files;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Access, Decision, GrantKind};
 use named_folder::FolderRefusal;

@@ -3,7 +3,7 @@
 use super::{STANDING, tilde, verbs};
 use crate::consent::grantable::{Grantable, folders};
 use crate::consent::{Lifetime, Offer, Reach};
-use crate::grants::GrantLimits;
+use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Access, AccessSet};
 

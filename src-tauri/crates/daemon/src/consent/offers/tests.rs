@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::consent::tests::question;
-use crate::identity::Client;
-use crate::mounts::Need;
+use ironcurtain_grants::Client;
+use ironcurtain_grants::mounts::Need;
 use ironcurtain_policy::GrantKind;
 use ironcurtain_protocol::ClientView;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ fn a_folder_that_may_be_read_already_is_offered_to_change_where_something_in_it_
     let both = AccessSet { read: true, write: true, ..AccessSet::default() };
     let tree = |access| {
         let (path, kind) = (path("/home/u/notes"), GrantKind::Tree);
-        vec![Granted::Files(crate::grants::Files { path, kind, access })]
+        vec![Granted::Files(ironcurtain_grants::Files { path, kind, access })]
     };
     let sentence = "claude may read and write everything in ~/notes and below".to_owned();
     let one = std::slice::from_ref(&new);
@@ -129,7 +129,7 @@ fn a_project_that_something_is_removed_from_is_never_for_always() {
         Grantable { requested: vec![gone], project: Some(path("/home/u/app")), ..Grantable::default() };
     let all = AccessSet { read: true, write: true, delete: true };
     let tree = |access| {
-        vec![Granted::Files(crate::grants::Files {
+        vec![Granted::Files(ironcurtain_grants::Files {
             path: path("/home/u/app"),
             kind: GrantKind::Tree,
             access,

@@ -12,8 +12,8 @@ use crate::consent::offers::{THIS_CALL, call_sentence, limit, offers, opened_bes
 use crate::consent::preview::{Previewed, preview};
 use crate::consent::principal::{Principal, shown_client};
 use crate::consent::{DenialScope, Question, Verb, beyond};
-use crate::grants::GrantLimits;
 use crate::resolve::FoundPaths;
+use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::PathKind;
 use ironcurtain_policy::{Escalation, PendingApproval, ResolvedCall, Role};
 use ironcurtain_visible as visible;

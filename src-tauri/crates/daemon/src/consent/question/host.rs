@@ -84,7 +84,7 @@ pub fn standing(client: &str, server: &str, hosts: &[HostPort]) -> Option<Offer>
 mod tests {
     use super::*;
     use crate::consent::tests::question;
-    use crate::identity::Client;
+    use ironcurtain_grants::Client;
     use std::sync::Arc;
 
     #[test]

@@ -102,7 +102,7 @@ fn block_text(block: &Value) -> String {
 mod tests {
     use super::*;
     use crate::consent::tests::question;
-    use crate::identity::Client;
+    use ironcurtain_grants::Client;
     use serde_json::json;
     use std::sync::Arc;
 

@@ -3,8 +3,8 @@
 use super::super::Daemon;
 use super::GiveError;
 use crate::consent::{Lifetime, may_last};
-use crate::grants::Granted;
 use ironcurtain_egress::{GrantedHost, HostDecision, HostPort, HostRules};
+use ironcurtain_grants::Granted;
 use ironcurtain_policy::{ArgumentRoles, Role, ToolAnnotation, ToolUse};
 use ironcurtain_visible as visible;
 

@@ -1,7 +1,7 @@
 //! Why nothing is given by the person's own hand.
 
-use crate::grants::GrantError;
 use ironcurtain_egress::{HostError, RuleError as HostRuleError};
+use ironcurtain_grants::GrantError;
 use ironcurtain_paths::PathError;
 use std::io;
 

@@ -1,7 +1,7 @@
 //! The grants and the policy as applied to one server so far.
 
-use crate::mounts::Need;
 use crate::server::mounted::{self, Mounted};
+use ironcurtain_grants::mounts::Need;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::OpenFolder;
 use std::collections::BTreeMap;

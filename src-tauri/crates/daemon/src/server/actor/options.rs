@@ -2,7 +2,6 @@
 
 use crate::autostart::Autostart;
 use crate::containment::{RefusesProgram, ServerPrograms, Surroundings};
-use crate::grants::{GrantTable, StandingGrant};
 use crate::metrics::Metrics;
 use crate::network::ServerNetwork;
 use crate::policy_snapshot::PolicySnapshot;
@@ -12,6 +11,7 @@ use crate::server_identity::IdentityGate;
 use crate::session_log::SessionLog;
 use ironcurtain_audit::Audit;
 use ironcurtain_config::Server;
+use ironcurtain_grants::{GrantTable, StandingGrant};
 use ironcurtain_mcp::server::SamplingRequest;
 use ironcurtain_mcp::wire::{Allowance, KnownVersions, Outbox};
 use ironcurtain_paths::Resolver;

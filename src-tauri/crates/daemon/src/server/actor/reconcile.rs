@@ -13,12 +13,12 @@ mod understanding;
 
 use super::{Actor, Applied, Command, Running, ServerState, Versions};
 use crate::autostart::runs_later;
-use crate::grants::{GrantTable, StandingGrant};
-use crate::mounts::{MountStep, Need, additions, needed_mounts, removals};
 use crate::policy_snapshot::PolicySnapshot;
 use crate::server::control::SupervisorControl;
 use crate::server::process::Containment;
 use crate::server::roots::{ServerView, shown};
+use ironcurtain_grants::mounts::{MountStep, Need, additions, needed_mounts, removals};
+use ironcurtain_grants::{GrantTable, StandingGrant};
 use ironcurtain_mcp::wire::notification_line;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{GrantKind, OpenFolder};

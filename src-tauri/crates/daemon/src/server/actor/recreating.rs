@@ -1,9 +1,9 @@
 //! A server that makes a file again and again that was moved away: its folder becomes read-only, then the server is stopped.
 
 use super::{Actor, DownReason, Running};
-use crate::mounts::Need;
 pub use crate::server::down::ServerExit;
 use ironcurtain_audit::{Entry, Event};
+use ironcurtain_grants::mounts::Need;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::autostart::Countermeasure;
 use std::collections::BTreeMap;

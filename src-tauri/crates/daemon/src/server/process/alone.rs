@@ -6,13 +6,13 @@
 use super::{Containment, Process, RemoteWay, Start, start};
 use crate::autostart::{LoneWatch, rules};
 use crate::containment::{Profile, ServerPrograms, Surroundings};
-use crate::grants::{GrantTable, StandingGrant};
-use crate::mounts::Need;
 use crate::network::{ServesNetwork, dialer_off_record};
 use crate::reload::Writable;
 use crate::server::start_error::ServerStartError;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{AutostartSettings, FileView, Server, Servers};
+use ironcurtain_grants::mounts::Need;
+use ironcurtain_grants::{GrantTable, StandingGrant};
 use ironcurtain_mcp::wire::Memory;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::random_name;

@@ -3,10 +3,10 @@
 
 use super::{Process, ProcessHold, Start, bound};
 use crate::containment::{Launch, Profile, ServerFiles, SrtSettings, Surroundings, environment, launch};
-use crate::mounts::Need;
 use crate::server::start_error::ServerStartError;
 use ironcurtain_config::PassEnv;
 use ironcurtain_config::home::private_dir;
+use ironcurtain_grants::mounts::Need;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

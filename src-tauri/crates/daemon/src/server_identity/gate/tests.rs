@@ -2,9 +2,13 @@
 
 use super::super::{FileIdentity, ProgramFile, ProgramIdentity, bind_existing};
 use super::*;
-use crate::grants::Binding;
+use ironcurtain_audit::Audit;
+use ironcurtain_audit::clock::Clock;
 use ironcurtain_config::Servers;
+use ironcurtain_grants::Binding;
+use ironcurtain_grants::{GrantParts, Grants};
 use std::path::Path;
+use std::path::PathBuf;
 
 /// A database of the version before this one, with a grant for the server `s`.
 const VERSION_5: &str = "
@@ -43,8 +47,20 @@ fn home(version_before: bool) -> (tempfile::TempDir, Home) {
         let database = rusqlite::Connection::open(home.database()).unwrap();
         database.execute_batch(VERSION_5).unwrap();
     }
-    Bindings::made(&home.database());
+    make_database(home.database());
     (dir, home)
+}
+
+/// Makes the tables, as a start of the trusted process does.
+fn make_database(database: PathBuf) {
+    let make = move || {
+        let audit = Audit::open(database.parent().unwrap(), |_| ()).unwrap();
+        let clock = Clock::of_machine().unwrap();
+        let parts = GrantParts { database: &database, audit, on_trouble: Box::new(drop), clock };
+        Grants::open(parts).map(drop).unwrap();
+    };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    std::thread::spawn(move || runtime.block_on(async { make() })).join().unwrap();
 }
 
 fn outcome(bindings: &Bindings, digest: &str, kept: &KeptUnderName) -> Result<&'static str, String> {
@@ -107,7 +123,7 @@ fn what_an_older_version_kept_is_bound_at_the_first_start_without_a_question() {
         program.display()
     );
     let servers = Servers::parse(&text, Path::new("/c"), dir.path()).unwrap();
-    let grants = crate::grants::StandingGrant::on_disk(&home.database()).unwrap();
+    let grants = ironcurtain_grants::StandingGrant::on_disk(&home.database()).unwrap();
     assert_eq!(grants.len(), 1);
     std::fs::create_dir_all(home.server_data("gone")).unwrap();
     let ours = Path::new("/nonexistent");

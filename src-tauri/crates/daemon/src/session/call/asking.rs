@@ -9,7 +9,6 @@ use crate::consent::{
     CallQuestion, DenialScope, DeniedKey, FileComparison, Grantable, Inquiry, Lifetime, QuestionKey, Reach,
     RequestedAccess, TooLongToShow, file_state,
 };
-use crate::grants::StandingGrant;
 use crate::judging::InspectedCall;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::resolve::{FoundPaths, project_around};
@@ -17,6 +16,7 @@ use crate::session::Session;
 use crate::session::authorize::Judged;
 use crate::session::refusal::CallRefusal;
 use ironcurtain_audit::{DecidedBy, Event, PolicyDecision};
+use ironcurtain_grants::StandingGrant;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Escalation, GrantKind, PendingApproval, ToolUse, Verdict};
 use std::sync::Arc;

@@ -2,12 +2,12 @@
 //!
 //! - INVARIANT: what is open for one call alone is on the list or closed.
 
-use crate::grants::Granted;
 use crate::network::HostLease;
 use crate::server::MountLease;
 use crate::session::Session;
 use crate::session::authorize::Authorization;
 use crate::session::one_time::{OneTimeGrant, opened};
+use ironcurtain_grants::Granted;
 
 /// The mounts and hosts that are there for one call alone.
 #[derive(Default)]

@@ -5,10 +5,10 @@ use crate::consent::{
     DenialScope, DeniedKey, ExchangeError, Inquiry, Lifetime, NotApproved, QuestionKey, Reach,
     WORKSPACE_RULE, WorkspaceQuestion, WorkspaceSource, grants_of,
 };
-use crate::grants::{Files, Granted, StandingGrant};
 use crate::session::Session;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Event, PolicyDecision};
+use ironcurtain_grants::{Files, Granted, StandingGrant};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::random_name;
 use ironcurtain_policy::{Access, AccessSet, GrantKind};

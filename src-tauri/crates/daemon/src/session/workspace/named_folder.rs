@@ -2,7 +2,7 @@
 //!
 //! - Each refusal says why. What is not certainly a folder of this machine, spelled in one way, is refused.
 
-use crate::grants::GrantLimits;
+use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::{CanonicalPath, NotCanonicalError, PathError, PathKind, Resolver};
 use ironcurtain_policy::GrantKind;
 use percent_encoding::percent_decode_str;

@@ -3,10 +3,10 @@
 //! - What is not watched is not made writable.
 //! - Without proof that something is gone, the round says that it is held, and the server is started anew.
 
-use crate::mounts::Need;
 use crate::server::control::SupervisorControl;
 use crate::server::mounted::Mounted;
 use crate::server::process;
+use ironcurtain_grants::mounts::Need;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{ControlAnswer, ControlOp, UnmountProof};
 use std::collections::BTreeMap;

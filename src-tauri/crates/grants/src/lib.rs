@@ -6,10 +6,12 @@
 //! - Permissions for one call or one connection are not grants: they live and die with it.
 
 mod bindings;
+mod client;
 mod ending;
 mod journal;
 mod lifetime;
 mod limits;
+pub mod mounts;
 mod on_disk;
 mod owner;
 mod served;
@@ -20,6 +22,7 @@ mod timing;
 mod uses;
 
 pub use bindings::{Binding, Bindings, IdentityDecision};
+pub use client::{Client, UNKNOWN};
 pub use ending::{Ended, Ending, Why};
 pub use lifetime::Lifetime;
 pub use limits::GrantLimits;
@@ -28,7 +31,6 @@ pub use standing::{Files, GrantSubject, Granted, StandingGrant};
 pub use store::StoreError;
 pub use table::GrantTable;
 
-use crate::health::Health;
 use ironcurtain_audit::clock::Clock;
 use ironcurtain_audit::{Audit, AuditError, Entry};
 use journal::Journal;
@@ -52,15 +54,17 @@ pub enum GrantError {
     Store(#[from] StoreError),
 }
 
+/// Takes a sentence about what is wrong, or that nothing is any more.
+pub type OnTrouble = Box<dyn Fn(Option<String>) + Send + Sync>;
+
 /// The parts that grants are kept with.
-#[derive(Debug)]
 pub struct GrantParts<'a> {
     /// The database; its journal is beside it.
     pub database: &'a Path,
     /// The record.
     pub audit: Audit,
-    /// The troubles of the moment, one of which may be that an end is not stored.
-    pub health: Health,
+    /// Takes what is wrong: that an end is not stored, or that nothing is any more.
+    pub on_trouble: OnTrouble,
     /// The clocks that grants end by.
     pub clock: Clock,
 }
@@ -107,7 +111,7 @@ impl Grants {
     /// # Errors
     /// [`StoreError`], when the database or its journal cannot be read.
     pub fn open(parts: GrantParts<'_>) -> Result<Self, StoreError> {
-        let GrantParts { database, audit, health, clock } = parts;
+        let GrantParts { database, audit, on_trouble, clock } = parts;
         let store = Store::open(database)?;
         let (journal, left) = Journal::open(database)?;
         let mut grants: Vec<_> = store.load()?;
@@ -140,7 +144,7 @@ impl Grants {
         let over = shared.published.expire();
         let (commands, inbox) = mpsc::channel();
         tell_ends(&commands, over);
-        let owner = GrantsOwner::new(shared.clone(), (store, journal), (audit, health), endings);
+        let owner = GrantsOwner::new(shared.clone(), (store, journal), (audit, on_trouble), endings);
         std::thread::Builder::new()
             .name("grants".to_owned())
             .spawn(move || owner.run(&inbox))

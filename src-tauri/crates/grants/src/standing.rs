@@ -1,7 +1,7 @@
 //! A standing permission: who may use it, and what it opens.
 
 use super::Lifetime;
-use crate::identity;
+use super::client::UNKNOWN;
 use crate::mounts::Need;
 use ironcurtain_audit::Entry;
 use ironcurtain_egress::{Host, HostPort};
@@ -57,7 +57,7 @@ pub struct Files {
 
 impl Granted {
     /// Notes in an entry of the log what is opened.
-    pub(crate) fn note_in(&self, entry: &mut Entry) {
+    pub fn note_in(&self, entry: &mut Entry) {
         match self {
             Self::Files(files) => entry.paths = vec![files.path.as_str().to_owned()],
             Self::Host(target) => entry.about_host(&target.host, target.port),
@@ -160,7 +160,7 @@ impl GrantSubject {
     pub fn covers(&self, client: &str, server: &str, session: &str) -> bool {
         let is_in_time = match &self.session {
             Some(own) => own == session,
-            None => client != identity::UNKNOWN,
+            None => client != UNKNOWN,
         };
         self.client == client && self.server == server && is_in_time
     }
@@ -180,7 +180,7 @@ mod tests {
         };
         let covers = |subject: GrantSubject| subject.covers(&subject.client, "notes", "s");
         assert!(covers(of("/opt/claude", None)) && covers(of("/opt/claude", Some("s"))));
-        assert!(covers(of(identity::UNKNOWN, Some("s"))));
-        assert!(!covers(of(identity::UNKNOWN, None)) && !covers(of(identity::UNKNOWN, Some("t"))));
+        assert!(covers(of(UNKNOWN, Some("s"))));
+        assert!(!covers(of(UNKNOWN, None)) && !covers(of(UNKNOWN, Some("t"))));
     }
 }

@@ -138,7 +138,7 @@ fn words(source: &rusqlite::Error) -> String {
 }
 
 /// Opens the database, with the tables of this version.
-pub(in crate::grants) fn open(path: &Path) -> Result<Connection, StoreError> {
+pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     let at = |source| StoreError::Database { path: path.to_path_buf(), source };
     bounded_read::open_own(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -190,7 +190,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError
 
 /// Opens a database of this version to change it, and changes nothing by that. Nothing, where there is none, or an older one that the
 /// trusted process has not brought to this version yet.
-pub(in crate::grants) fn open_current(path: &Path) -> Result<Option<Connection>, StoreError> {
+pub(crate) fn open_current(path: &Path) -> Result<Option<Connection>, StoreError> {
     match bounded_read::is_absent(path) {
         Ok(true) => return Ok(None),
         Ok(false) => {}

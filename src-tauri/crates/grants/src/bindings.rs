@@ -55,13 +55,6 @@ impl Bindings {
         Self { database: database.to_path_buf() }
     }
 
-    /// The table of a database that is made for a test, or brought to this version.
-    #[cfg(test)]
-    pub(crate) fn made(database: &Path) -> Self {
-        schema::open(database).unwrap();
-        Self::of(database)
-    }
-
     /// All rows, by name. None, where the trusted process has made no such table yet.
     ///
     /// # Errors
@@ -93,7 +86,7 @@ impl Bindings {
     }
 
     /// Binds a name, unless it is bound, and returns whose it is.
-    pub(crate) fn bound(&self, server: &str, owner: &str, at_ms: u64) -> Result<Binding, StoreError> {
+    pub fn bound(&self, server: &str, owner: &str, at_ms: u64) -> Result<Binding, StoreError> {
         // A look needs no lock, which writers may hold for long.
         if let Some(binding) = self.get(server)? {
             return Ok(binding);
@@ -114,7 +107,7 @@ impl Bindings {
     }
 
     /// Gives a name with nothing under it to another owner.
-    pub(crate) fn bind_anew(&self, server: &str, owner: &str, at_ms: u64) -> Result<(), StoreError> {
+    pub fn bind_anew(&self, server: &str, owner: &str, at_ms: u64) -> Result<(), StoreError> {
         self.change(
             "UPDATE bindings SET owner = ?2, since_ms = ?3, found = NULL, decided = NULL WHERE server = ?1",
             params![server, owner, signed(at_ms)],
@@ -123,7 +116,7 @@ impl Bindings {
     }
 
     /// Notes the identity that was found in the place of the owner; nothing, where it is the owner again.
-    pub(crate) fn found(&self, server: &str, found: Option<&str>) -> Result<(), StoreError> {
+    pub fn found(&self, server: &str, found: Option<&str>) -> Result<(), StoreError> {
         let update = "UPDATE bindings SET found = ?2 WHERE server = ?1 AND found IS NOT ?2";
         self.change(update, params![server, found])?;
         Ok(())
@@ -142,23 +135,19 @@ impl Bindings {
     }
 
     /// The decision is on record.
-    pub(crate) fn decision_recorded(&self, server: &str) -> Result<(), StoreError> {
+    pub fn decision_recorded(&self, server: &str) -> Result<(), StoreError> {
         self.change("UPDATE bindings SET decided = NULL WHERE server = ?1", params![server])?;
         Ok(())
     }
 
     /// Returns `true` if the database is of an older version's making, and nothing in it is bound yet.
-    pub(crate) fn are_outstanding(&self) -> Result<bool, StoreError> {
+    pub fn are_outstanding(&self) -> Result<bool, StoreError> {
         let query = "SELECT 1 FROM steps WHERE name = 'bound'";
         Ok(self.with(|connection| connection.query_row(query, [], |_| Ok(())).optional())? == Some(None))
     }
 
     /// Binds the names of an older version's database, each to its owner if that is known, all or none.
-    pub(crate) fn bind_existing(
-        &self,
-        all: &[(String, Option<String>)],
-        at_ms: u64,
-    ) -> Result<(), StoreError> {
+    pub fn bind_existing(&self, all: &[(String, Option<String>)], at_ms: u64) -> Result<(), StoreError> {
         let bound = self.with(|connection| {
             let change = connection.transaction()?;
             for (server, owner) in all {

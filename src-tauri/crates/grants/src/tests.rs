@@ -11,6 +11,7 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{AccessSet, BoundValue, GrantKind, Role, ToolGrant, ToolUse};
 use ironcurtain_testkit::wait::eventually;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::Duration;
 
 fn grant(id: &str, lifetime: Lifetime, session: Option<&str>) -> StandingGrant {
@@ -38,16 +39,20 @@ fn grant(id: &str, lifetime: Lifetime, session: Option<&str>) -> StandingGrant {
 
 struct Place {
     dir: tempfile::TempDir,
-    health: Health,
+    trouble: Arc<Mutex<Option<String>>>,
 }
 
 impl Place {
     fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap(), health: Health::default() }
+        Self { dir: tempfile::tempdir().unwrap(), trouble: Arc::default() }
     }
 
     fn database(&self) -> PathBuf {
         self.dir.path().join("state.db")
+    }
+
+    fn troubles(&self) -> Vec<String> {
+        self.trouble.lock().unwrap().iter().cloned().collect()
     }
 
     fn log(&self) -> String {
@@ -66,7 +71,9 @@ impl Place {
 
     fn open_by(&self, clock: Clock) -> Grants {
         let audit = Audit::open(self.dir.path(), |_| ()).unwrap();
-        let parts = GrantParts { database: &self.database(), audit, health: self.health.clone(), clock };
+        let trouble = Arc::clone(&self.trouble);
+        let on_trouble: OnTrouble = Box::new(move |now| *trouble.lock().unwrap() = now);
+        let parts = GrantParts { database: &self.database(), audit, on_trouble, clock };
         Grants::open(parts).unwrap()
     }
 }
@@ -226,7 +233,7 @@ async fn what_is_taken_back_is_denied_before_anything_is_stored_and_does_not_com
     assert!(problem.contains("database is locked"), "{problem}");
     let ending = grants.ending();
     assert_eq!((ending.len(), ending[0].id.as_str()), (1, "a"));
-    let troubles = place.health.all();
+    let troubles = place.troubles();
     assert!(
         troubles[0].starts_with("1 grant that ended is denied, and that is not stored yet, because"),
         "{troubles:?}"
@@ -238,7 +245,7 @@ async fn what_is_taken_back_is_denied_before_anything_is_stored_and_does_not_com
     let grants = place.open();
     assert_eq!(ids(&grants), ["kept"]);
     stored(&grants).await;
-    assert_eq!(place.health.all(), [""; 0]);
+    assert_eq!(place.troubles(), [""; 0]);
     assert!(matches!(grants.fate("a").await.unwrap(), Fate::Ended(Ended { why: Why::TakenBack, .. })));
     assert_eq!(grants.fate("kept").await.unwrap(), Fate::Unknown);
     grants.close().await;
@@ -256,11 +263,11 @@ async fn what_waits_to_be_stored_is_stored_when_that_can_be() {
     give(&grants, &[grant("a", Lifetime::Always, None)]).await;
     let held = hold(&place);
     assert!(matches!(grants.take_back("a").unwrap().stored().await, Stored::Noted(_)));
-    assert_eq!(place.health.all().len(), 1);
+    assert_eq!(place.troubles().len(), 1);
     drop(held);
     stored(&grants).await;
     grants.close().await;
-    assert_eq!(place.health.all(), [""; 0]);
+    assert_eq!(place.troubles(), [""; 0]);
     assert_eq!(place.ends_on_record("a"), 1);
 }
 
@@ -360,7 +367,7 @@ async fn a_database_that_was_removed_or_replaced_is_reported_and_takes_nothing()
         let refused = grants.give(vec![gift(&grant("b", Lifetime::Always, None))]).await;
         assert!(matches!(refused, Err(GrantError::Store(StoreError::Lost { .. }))), "{refused:?}");
         let what = if replaced { "was replaced while" } else { "was removed while" };
-        let troubles = place.health.all();
+        let troubles = place.troubles();
         assert!(troubles.len() == 1 && troubles[0].contains(what), "{troubles:?}");
         // A revocation holds, and is noted beside the database until that can be written again.
         let Stored::Noted(problem) = grants.take_back("a").unwrap().stored().await else {
@@ -372,7 +379,7 @@ async fn a_database_that_was_removed_or_replaced_is_reported_and_takes_nothing()
         std::fs::rename(&aside, place.database()).unwrap();
         stored(&grants).await;
         give(&grants, &[grant("c", Lifetime::Always, None)]).await;
-        assert_eq!(place.health.all(), [""; 0]);
+        assert_eq!(place.troubles(), [""; 0]);
         grants.close().await;
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::Store;
 use super::*;
-use crate::grants::{Ended, StandingGrant, Why};
+use crate::{Ended, StandingGrant, Why};
 
 const VERSION_1: &str = "
     CREATE TABLE grants (

@@ -59,7 +59,7 @@ pub struct Ending {
 }
 
 impl Ending {
-    pub(crate) fn new(grant: StandingGrant, why: Why, at_ms: u64) -> Self {
+    pub fn new(grant: StandingGrant, why: Why, at_ms: u64) -> Self {
         let entry = Box::new(entry(&grant, why));
         Self { id: grant.id.clone(), grant: Some(grant), why, at_ms, trouble: None, entry }
     }

@@ -5,6 +5,7 @@
 //! - A grant is noted in the journal, put on record and stored, and then it holds. One that cannot be kept has an end on
 //!   record.
 
+use super::OnTrouble;
 use super::ending::{Ended, Ending, Left, Why};
 use super::journal::Journal;
 use super::served::ServedBefore;
@@ -12,7 +13,6 @@ use super::store::{Store, StoredEnd};
 use super::table::{Published, whole_time};
 use super::uses::AllUses;
 use super::{GrantError, StandingGrant, StoreError};
-use crate::health::{Concern, Health};
 use ironcurtain_audit::{Audit, Entry};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -70,7 +70,7 @@ pub(super) struct GrantsOwner {
     pub(super) store: Store,
     pub(super) journal: Journal,
     pub(super) audit: Audit,
-    pub(super) health: Health,
+    pub(super) on_trouble: OnTrouble,
     pub(super) runtime: Handle,
     pending: Vec<Pending>,
     batch_at: Option<Instant>,
@@ -85,7 +85,7 @@ impl GrantsOwner {
     pub(super) fn new(
         shared: Arc<Shared>,
         (store, journal): (Store, Journal),
-        (audit, health): (Audit, Health),
+        (audit, on_trouble): (Audit, OnTrouble),
         left: Vec<Ending>,
     ) -> Self {
         let pending =
@@ -97,7 +97,7 @@ impl GrantsOwner {
             store,
             journal,
             audit,
-            health,
+            on_trouble,
             runtime,
             batch_at: None,
             unstored: None,
@@ -189,7 +189,7 @@ impl GrantsOwner {
     /// Notes why something is not stored, or that it is.
     fn is_stored(&mut self, problem: Option<String>) {
         self.unstored = problem;
-        self.health.set(Concern::Grants, self.trouble());
+        (self.on_trouble)(self.trouble());
     }
 
     fn batch_soon(&mut self) {
@@ -292,7 +292,7 @@ impl GrantsOwner {
             all.into_iter().partition(|pending| pending.ending.trouble.is_none());
         self.pending = waiting;
         // Whoever sees or is told what became of an end finds the same among the troubles.
-        self.health.set(Concern::Grants, self.trouble());
+        (self.on_trouble)(self.trouble());
         for pending in whole.iter_mut().chain(&mut self.pending) {
             self.shared.published.note_end(&pending.ending.id, pending.ending.trouble.as_deref());
             tell(pending);
