@@ -8,8 +8,8 @@ mod trusted;
 pub(crate) use trusted::{TrustedProcess, TrustedProcessError};
 
 use ironcurtain_config::home::Home;
+use ironcurtain_consent::LateError;
 use ironcurtain_daemon::Daemon;
-use ironcurtain_daemon::consent::LateError;
 use ironcurtain_protocol::{Reply, Request};
 use std::path::PathBuf;
 use std::pin::Pin;

@@ -32,7 +32,7 @@ pub(crate) mod web;
 
 pub(crate) use notice_detail::NoticeDetail;
 
-use ironcurtain_daemon::consent::{Answer, Consent, Question, Slot, Withdrawn};
+use ironcurtain_consent::{Answer, Consent, Question, Slot, Withdrawn};
 use std::path::PathBuf;
 use tokio::sync::{mpsc, watch};
 

@@ -9,7 +9,7 @@ use crate::options::AppOptions;
 use crate::single;
 use crate::tray::{MenuAction, Tray, TrayState};
 use crate::window::{Window, WindowProcess, context};
-use ironcurtain_daemon::consent::Consent;
+use ironcurtain_consent::Consent;
 use ironcurtain_protocol::{Reply, Request};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use crate::stand::DIALOG;
 use crate::webdriver::Page;
 use crate::{tray, window};
 use ironcurtain_config::home::Home;
-use ironcurtain_daemon::consent::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
+use ironcurtain_consent::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
 use ironcurtain_daemon::{DaemonOptions, start};
 use ironcurtain_grants::StandingGrant;
 use ironcurtain_protocol::Request;

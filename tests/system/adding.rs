@@ -5,7 +5,7 @@ use crate::client::{BOUND, Client};
 use crate::consent::{Next, paths};
 use crate::place::Place;
 use crate::world::{World, eventually, installed, is_root, programs};
-use ironcurtain_daemon::consent::{Answer, DenialReach, Lifetime, Reach, Verb};
+use ironcurtain_consent::{Answer, DenialReach, Lifetime, Reach, Verb};
 use ironcurtain_daemon::{Gift, GiftOf};
 use ironcurtain_policy::{Access, AccessSet};
 use serde_json::{Value, json};

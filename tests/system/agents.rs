@@ -9,7 +9,7 @@ mod model;
 
 use crate::consent::{Next, paths};
 use crate::world::{World, installed, programs};
-use ironcurtain_daemon::consent::{DenialReach, Lifetime, Reach};
+use ironcurtain_consent::{DenialReach, Lifetime, Reach};
 use ironcurtain_testkit::namespace::{is_inside, run_inside_by};
 use model::Model;
 use serde_json::json;

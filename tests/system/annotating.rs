@@ -4,7 +4,7 @@ use crate::consent::Next;
 use crate::place::{Place, Prepared};
 use crate::reference::{configure, entry};
 use crate::world::{World, is_root, programs};
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use crate::place::Prepared;
 use crate::scripted::PRELUDE;
 use crate::servers;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 use std::path::Path;

@@ -9,7 +9,7 @@ use crate::place::Prepared;
 use crate::reference;
 use crate::servers;
 use crate::world::World;
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use peer::Peer;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,7 +5,7 @@
 use crate::consent::Next;
 use crate::place::Prepared;
 use crate::world::{World, installed};
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};

@@ -1,8 +1,6 @@
 //! A person made of a list of answers.
 
-use ironcurtain_daemon::consent::{
-    Answer, Consent, DenialReach, Lifetime, Piece, Question, Reach, Slot, Withdrawn,
-};
+use ironcurtain_consent::{Answer, Consent, DenialReach, Lifetime, Piece, Question, Reach, Slot, Withdrawn};
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -6,7 +6,7 @@ use crate::hostile;
 use crate::machine::Machine;
 use crate::reference::modules;
 use crate::world::{World, eventually, programs};
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use crate::client::{BOUND, Client};
 use crate::hostile;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::Lifetime;
+use ironcurtain_consent::Lifetime;
 use ironcurtain_daemon::{Gift, GiftOf, GiveError, GrantTerms};
 use ironcurtain_policy::{Access, AccessSet};
 use ironcurtain_protocol::{GrantView, Reply, Request};

@@ -5,7 +5,7 @@ use crate::consent::{Next, paths};
 use crate::hostile;
 use crate::machine::Machine;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_daemon::{Gift, GiftOf};
 use ironcurtain_policy::{Access, AccessSet};
 use ironcurtain_protocol::{Reply, Request};

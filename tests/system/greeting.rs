@@ -5,7 +5,7 @@ use crate::consent::Next;
 use crate::reference::Files;
 use crate::scripted;
 use crate::world::eventually;
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 
 #[test]

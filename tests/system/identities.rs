@@ -3,7 +3,7 @@
 use crate::consent::Next;
 use crate::hostile;
 use crate::world::{World, eventually, programs};
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;

@@ -5,7 +5,7 @@ use crate::consent::Next;
 use crate::remote_servers::Far;
 use crate::secret_file::{PASSPHRASE, make, run};
 use crate::world::{World, is_root};
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 use std::fs;

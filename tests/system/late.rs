@@ -3,7 +3,7 @@
 use crate::client::{BOUND, Client};
 use crate::consent::Next;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::{Answer, DenialReach, Lifetime, Question, Reach, Withdrawn};
+use ironcurtain_consent::{Answer, DenialReach, Lifetime, Question, Reach, Withdrawn};
 use ironcurtain_protocol::{QuestionState, Reply, Request};
 use serde_json::{Value, json};
 use std::path::Path;

@@ -15,7 +15,7 @@ use crate::client::{BOUND, Client};
 use crate::consent::Next;
 use crate::hostile;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_protocol::{LeftFileView, LeftState, Reply, Request, SessionRecordView};
 use serde_json::json;
 use std::fs;

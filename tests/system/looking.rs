@@ -4,7 +4,7 @@ use crate::consent::Next;
 use crate::hostile;
 use crate::world::{World, programs};
 use ironcurtain_config::home::Home;
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;

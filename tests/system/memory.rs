@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::consent::Next;
 use crate::hostile;
 use crate::world::World;
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_daemon::{Gift, GiftOf};
 use ironcurtain_policy::{Access, AccessSet};
 use std::io::Write;

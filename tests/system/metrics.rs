@@ -5,7 +5,7 @@ use crate::consent::Next;
 use crate::hostile;
 use crate::machine::Machine;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 

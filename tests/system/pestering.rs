@@ -5,7 +5,7 @@ use crate::client::{BOUND, Client, Outcome};
 use crate::consent::Next;
 use crate::hostile;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::{Answer, DenialReach, Lifetime, Reach, Withdrawn};
+use ironcurtain_consent::{Answer, DenialReach, Lifetime, Reach, Withdrawn};
 use ironcurtain_protocol::{QuestionState, Reply, Request};
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use crate::contained::refusal;
 use crate::hostile;
 use crate::machine::Machine;
 use crate::world::{World, eventually, programs};
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

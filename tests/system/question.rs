@@ -3,7 +3,7 @@
 use crate::consent::Next;
 use crate::hostile;
 use crate::world::World;
-use ironcurtain_daemon::consent::{Consequence, Lifetime, Piece, Preview, Question, Reach, Verb};
+use ironcurtain_consent::{Consequence, Lifetime, Piece, Preview, Question, Reach, Verb};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;

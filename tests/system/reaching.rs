@@ -4,7 +4,7 @@ use crate::client::{BOUND, Client};
 use crate::consent::Next;
 use crate::hostile;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 
 /// A server that is contained in this way, with the policy that ships.

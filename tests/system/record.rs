@@ -5,7 +5,7 @@ use crate::consent::Next;
 use crate::hostile;
 use crate::machine::{Machine, descendants};
 use crate::world::{World, eventually, programs};
-use ironcurtain_daemon::consent::{Lifetime, Preview, Reach};
+use ironcurtain_consent::{Lifetime, Preview, Reach};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 

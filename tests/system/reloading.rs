@@ -9,7 +9,7 @@ use crate::consent::Next;
 use crate::hostile;
 use crate::world::eventually;
 use edits::{annotate, rule, rules};
-use ironcurtain_daemon::consent::{Lifetime, Reach, Withdrawn};
+use ironcurtain_consent::{Lifetime, Reach, Withdrawn};
 use serde_json::{Value, json};
 
 const MISSING: &str = "os error 2)";

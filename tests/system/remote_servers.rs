@@ -11,7 +11,7 @@ use crate::client::{BOUND, Client};
 use crate::consent::{Next, paths};
 use crate::world::{World, eventually};
 pub use far::Far;
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 use std::path::Path;

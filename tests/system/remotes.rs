@@ -4,7 +4,7 @@ use crate::client::{Client, Outcome};
 use crate::consent::Next;
 use crate::hostile;
 use crate::world::World;
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::json;
 use std::path::Path;
 use std::process::Command;

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::consent::{Next, paths};
 use crate::hostile;
 use crate::world::World;
-use ironcurtain_daemon::consent::{Lifetime, Piece, Question, Reach};
+use ironcurtain_consent::{Lifetime, Piece, Question, Reach};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 

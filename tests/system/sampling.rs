@@ -4,7 +4,7 @@ use crate::client::{BOUND, Client};
 use crate::consent::Next;
 use crate::scripted;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::{Answer, DenialReach, Lifetime, Preview, Reach, Verb};
+use ironcurtain_consent::{Answer, DenialReach, Lifetime, Preview, Reach, Verb};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use crate::consent::Next;
 use crate::hostile;
 use crate::world::World;
-use ironcurtain_daemon::consent::{Lifetime, Question, Reach};
+use ironcurtain_consent::{Lifetime, Question, Reach};
 use serde_json::{Value, json};
 
 /// A world whose server acts on repositories at GitHub, each tool of it.

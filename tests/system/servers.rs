@@ -17,7 +17,7 @@ use crate::place::Prepared;
 use crate::world::{World, installed};
 use ironcurtain_admin::catalog::{AddRequest, Catalog, Source, add};
 use ironcurtain_config::home::Home;
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

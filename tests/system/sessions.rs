@@ -5,7 +5,7 @@ use crate::consent::Next;
 use crate::hostile;
 use crate::machine::descendants;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::{Lifetime, Reach, Withdrawn};
+use ironcurtain_consent::{Lifetime, Reach, Withdrawn};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::json;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use crate::client::Client;
 use crate::consent::Next;
 use crate::reference::Files;
 use crate::world::World;
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

@@ -5,7 +5,7 @@ use crate::consent::Next;
 use crate::hostile;
 use crate::scripted;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::{DenialReach, Lifetime, Reach, Withdrawn};
+use ironcurtain_consent::{DenialReach, Lifetime, Reach, Withdrawn};
 use ironcurtain_protocol::{ErrorCode, Protection, Reply, Request, WaitingChoice};
 use serde_json::{Value, json};
 use std::path::Path;

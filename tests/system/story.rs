@@ -2,7 +2,7 @@
 
 use crate::consent::{Next, paths};
 use crate::reference::Files;
-use ironcurtain_daemon::consent::{Lifetime, Reach, Verb};
+use ironcurtain_consent::{Lifetime, Reach, Verb};
 use serde_json::json;
 
 /// Each story is told with the embedded server and with the reference server in its place.

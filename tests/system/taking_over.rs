@@ -6,7 +6,7 @@ use crate::hostile;
 use crate::modern;
 use crate::place::Place;
 use crate::world::{World, eventually, is_root, programs};
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_daemon::{DaemonOptions, start};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};

@@ -5,7 +5,7 @@ use crate::consent::Next;
 use crate::hostile;
 use crate::servers;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::path::Path;
 

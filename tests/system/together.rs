@@ -6,7 +6,7 @@ use crate::consent::Next;
 use crate::place::Prepared;
 use crate::remote_servers::Far;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 

@@ -4,7 +4,7 @@ use crate::consent::{Next, paths};
 use crate::hostile;
 use crate::reference::Files;
 use crate::world::World;
-use ironcurtain_daemon::consent::{Lifetime, Question, Reach};
+use ironcurtain_consent::{Lifetime, Question, Reach};
 use serde_json::json;
 use std::os::unix::fs::symlink;
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use crate::consent::Next;
 use crate::world::{World, programs};
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use std::process::Command;
 
 const README: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../README.md"));

@@ -3,7 +3,7 @@
 use crate::consent::Next;
 use crate::scripted;
 use crate::world::World;
-use ironcurtain_daemon::consent::{Consequence, Lifetime, Piece, Reach, Verb};
+use ironcurtain_consent::{Consequence, Lifetime, Piece, Reach, Verb};
 use serde_json::{Value, json};
 
 /// Reads what any argument called `file` names, as far as it can.

@@ -4,7 +4,7 @@ use crate::client::{BOUND, Client};
 use crate::consent::Next;
 use crate::hostile;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::Withdrawn;
+use ironcurtain_consent::Withdrawn;
 use serde_json::{Value, json};
 use std::time::Instant;
 

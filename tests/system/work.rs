@@ -10,7 +10,7 @@ use crate::consent::Next;
 use crate::hostile;
 use crate::place::Prepared;
 use crate::world::World;
-use ironcurtain_daemon::consent::Reach;
+use ironcurtain_consent::Reach;
 use ironcurtain_policy::defaults;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

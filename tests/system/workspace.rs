@@ -4,7 +4,7 @@ use crate::client::{BOUND, Client};
 use crate::consent::{Next, paths};
 use crate::place::Prepared;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::{Lifetime, Question, Reach, Verb};
+use ironcurtain_consent::{Lifetime, Question, Reach, Verb};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The trusted process on a thread and a runtime of its own, so that neither side ever waits for the other.
 
 use super::{Backend, BoxFuture, Trusted};
-use ironcurtain_daemon::consent::{Consent, LateError};
+use ironcurtain_consent::{Consent, LateError};
 use ironcurtain_daemon::{Daemon, DaemonOptions, StartError, start};
 use ironcurtain_protocol::{ErrorCode, Reply, Request};
 use std::io;

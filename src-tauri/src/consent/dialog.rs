@@ -26,7 +26,7 @@ use crate::in_front;
 use gtk::ResponseType;
 use gtk::glib::{self, ControlFlow};
 use gtk::prelude::*;
-use ironcurtain_daemon::consent::{Answer, DenialReach};
+use ironcurtain_consent::{Answer, DenialReach};
 use layout::Layout;
 pub(super) use place::AllowPlace;
 use std::cell::{Cell, RefCell};

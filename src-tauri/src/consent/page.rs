@@ -11,7 +11,7 @@ use super::clock::{Countdown, waiting_words};
 use super::hint;
 use super::reading::{Extent, ReadExtent};
 use super::view::{ConsentView, allow_words};
-use ironcurtain_daemon::consent::{Answer, DenialReach, Lifetime};
+use ironcurtain_consent::{Answer, DenialReach, Lifetime};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 

@@ -8,7 +8,7 @@ use super::clock::Countdown;
 use super::page::Page;
 use super::view::ConsentView;
 use super::{AnswerSink, DialogResult, PendingQuestion};
-use ironcurtain_daemon::consent::Question;
+use ironcurtain_consent::Question;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::consent::page::{Did, Reach};
     use crate::consent::view::tests::question;
-    use ironcurtain_daemon::consent::{Answer, DenialReach};
+    use ironcurtain_consent::{Answer, DenialReach};
     use std::sync::{Arc, Mutex};
 
     #[derive(Clone, Default)]

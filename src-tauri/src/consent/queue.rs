@@ -10,7 +10,7 @@ use super::notice::Notices;
 use super::view::ConsentView;
 use super::{AnswerSink, Command, DialogResult, LoopParts, PendingQuestion};
 use gtk::glib;
-use ironcurtain_daemon::consent::{Answer, DenialReach, Question};
+use ironcurtain_consent::{Answer, DenialReach, Question};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -18,7 +18,7 @@ mod together;
 pub(crate) use together::CallView;
 
 use super::text;
-use ironcurtain_daemon::consent::{Lifetime, Piece, Preview, Question, Reach, Verb};
+use ironcurtain_consent::{Lifetime, Piece, Preview, Question, Reach, Verb};
 use ironcurtain_visible as visible;
 use room::Rest;
 use serde::Serialize;

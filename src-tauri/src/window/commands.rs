@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::backend::{Backend, BoxFuture};
     use crate::consent::DialogConsent;
-    use ironcurtain_daemon::consent::LateError;
+    use ironcurtain_consent::LateError;
     use ironcurtain_protocol::{Reply, Request};
     use serde_json::json;
     use std::collections::{BTreeMap, BTreeSet};

@@ -4,7 +4,7 @@ use super::AppState;
 use super::command_error::CommandError;
 use super::pick::Picked;
 use crate::backend::Trusted;
-use ironcurtain_daemon::consent::Lifetime;
+use ironcurtain_consent::Lifetime;
 use ironcurtain_daemon::{Gift, GiftOf, GiveError, GrantTerms};
 use ironcurtain_grants::StandingGrant;
 use ironcurtain_policy::{Access, AccessSet};

@@ -9,9 +9,7 @@ use super::preferences::Preferences;
 use crate::backend::Trusted;
 use crate::consent::AnswerSink;
 use ironcurtain_admin::inspect::{Inspection, sight};
-use ironcurtain_daemon::consent::{
-    Answer, Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb,
-};
+use ironcurtain_consent::{Answer, Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
 use ironcurtain_protocol::ClientView;
 use ironcurtain_visible as visible;
 use serde::Serialize;

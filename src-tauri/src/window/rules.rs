@@ -207,7 +207,7 @@ fn written(text: &str) -> Vec<String> {
 
 fn explained(judged: &JudgedCall) -> Explained {
     let Ruling { decision, rule, reason } = Ruling::of(&judged.outcome);
-    let path = |found: &ironcurtain_daemon::resolve::FoundPath| {
+    let path = |found: &ironcurtain_consent::found_paths::FoundPath| {
         let links = found.links.iter().map(|link| format!("; the link {} leads to {}", link.at, link.target));
         format!("`{}` is {}{}", found.argument, found.path, links.collect::<String>())
     };

@@ -2,7 +2,7 @@
 
 mod made_up;
 
-use ironcurtain_daemon::consent::LateError;
+use ironcurtain_consent::LateError;
 use ironcurtain_desktop::{Backend, BoxFuture};
 use ironcurtain_protocol::{
     AskedOn, AuditCheckView, ErrorCode, GrantView, LeftChoice, LeftState, Protection, QuestionsView, Reply,

@@ -13,7 +13,7 @@ mod backend;
 mod other;
 mod questions;
 
-use ironcurtain_daemon::consent::{Answer, Consent, DenialReach, Withdrawn};
+use ironcurtain_consent::{Answer, Consent, DenialReach, Withdrawn};
 use ironcurtain_desktop::{
     AnswerSink, AppOptions, DialogConsent, DialogLoop, WindowProcess, run_shell, run_window,
 };

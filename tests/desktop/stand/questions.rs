@@ -5,7 +5,7 @@ mod files;
 mod hostile;
 mod long;
 
-use ironcurtain_daemon::consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
+use ironcurtain_consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
 use ironcurtain_protocol::{ClientView, ProcessView};
 use std::time::Duration;
 

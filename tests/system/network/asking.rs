@@ -5,7 +5,7 @@ use super::{HELLO, network_log, proxy_table};
 use crate::client::BOUND;
 use crate::consent::Next;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::{Lifetime, Piece, Reach, Verb};
+use ironcurtain_consent::{Lifetime, Piece, Reach, Verb};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 

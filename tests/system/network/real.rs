@@ -3,7 +3,7 @@
 use super::ground::inside;
 use crate::consent::Next;
 use crate::servers::world;
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::json;
 
 #[test]

@@ -4,7 +4,7 @@ use super::{allowed, world};
 use crate::client::BOUND;
 use crate::consent::Next;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -3,7 +3,7 @@
 use super::world;
 use crate::consent::Next;
 use crate::network::ground::inside;
-use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::json;
 
 #[test]

@@ -4,7 +4,7 @@ use crate::agent_start;
 use crate::arguments::{Ask, DaemonArguments};
 use anyhow::Context;
 use ironcurtain_config::home::Home;
-use ironcurtain_daemon::consent::{Consent, NobodyToAsk, Terminal};
+use ironcurtain_consent::{Consent, NobodyToAsk, Terminal};
 use ironcurtain_daemon::{DaemonOptions, EventLog, start};
 use ironcurtain_protocol::Request;
 use std::fs::File;

@@ -12,7 +12,7 @@ mod trusted;
 
 use anyhow::{Context, bail, ensure};
 use ironcurtain_config::home::Home;
-use ironcurtain_daemon::consent::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
+use ironcurtain_consent::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
 use ironcurtain_daemon::{DaemonOptions, start};
 use ironcurtain_protocol::{Reply, Request};
 use ironcurtain_testkit::figures::{self, Row, Sample, table};

@@ -8,7 +8,6 @@ mod take_over;
 pub use giving::{Gift, GiftOf, GiveError, GrantTerms, ProvedClient};
 
 use crate::autostart::{Autostart, AutostartParts};
-use crate::consent::{Broker, Consent, LateError, Stops};
 use crate::containment::{Machine, MachineOptions, ServerPrograms};
 use crate::control::{self, Asker};
 use crate::daemon_state::DaemonState;
@@ -30,6 +29,7 @@ use ironcurtain_audit::clock::Clock;
 use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, Keeping, Unfinished};
 use ironcurtain_config::Config;
 use ironcurtain_config::home::{Home, HomeError};
+use ironcurtain_consent::{Broker, Consent, LateError, Stops};
 use ironcurtain_grants::{GrantParts, Grants, StoreError};
 use ironcurtain_mcp::wire::{KnownInstructions, KnownVersions, Memory};
 use ironcurtain_paths::atomic_file;

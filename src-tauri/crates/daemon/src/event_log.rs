@@ -2,7 +2,7 @@
 //!
 //! - On a terminal, where questions may be drawn too, the terminal breaks no line: what goes on in the next has a mark.
 
-use crate::consent::pieces;
+use ironcurtain_consent::pieces;
 use ironcurtain_visible as visible;
 use rustix::termios::tcgetwinsize;
 use std::io::{self, Write};

@@ -9,10 +9,10 @@ mod folder;
 
 use crate::containment::{Profile, view_of};
 use crate::policy_snapshot::PolicySnapshot;
-use crate::resolve::{self, FoundPaths, ResolvedValues};
-use crate::resolved_call::LocatedCall;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{FileView, Server, Servers};
+use ironcurtain_consent::found_paths::{self, FoundPaths, ResolvedValues};
+use ironcurtain_consent::located_call::LocatedCall;
 use ironcurtain_git_facts::{GitContext, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::FileWrites;
@@ -145,7 +145,7 @@ impl JudgingContext {
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<Planned<'a>, Denial> {
         let plan = self.snapshot.annotations.plan_or_ask(&self.server, tool, arguments, self.unannotated)?;
-        let found = resolve::paths(&plan, &Fact::Plain, |raw| self.resolver.resolve(raw))?;
+        let found = found_paths::paths(&plan, &Fact::Plain, |raw| self.resolver.resolve(raw))?;
         let remotes = RemoteQuestion::of(&plan, found.paths.iter().map(|found| &found.path));
         Ok(Planned { plan, found, remotes })
     }
@@ -230,7 +230,7 @@ impl Planned<'_> {
     }
 
     fn remotes(&self, question: &RemoteQuestion, setting: &JudgingContext) -> Vec<(usize, Fact)> {
-        let (plan, facts) = resolve::without_remotes(&self.plan, &self.found.facts);
+        let (plan, facts) = found_paths::without_remotes(&self.plan, &self.found.facts);
         // A place that git would look at is a folder.
         let is_open = |facts: Vec<Fact>, place: Option<&CanonicalPath>| {
             let is_folder = |path: &CanonicalPath| place == Some(path) || self.found.paths.has_folder(path);

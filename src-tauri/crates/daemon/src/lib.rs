@@ -6,7 +6,6 @@
 
 mod aggregate;
 mod autostart;
-pub mod consent;
 pub mod containment;
 mod control;
 mod daemon;
@@ -24,8 +23,6 @@ pub mod policy_snapshot;
 mod protection;
 pub mod record_head;
 mod reload;
-pub mod resolve;
-pub mod resolved_call;
 pub mod server;
 pub mod server_identity;
 mod services;

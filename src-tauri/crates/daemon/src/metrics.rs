@@ -4,6 +4,7 @@
 //! - No label holds what an agent or a server wrote.
 
 use ironcurtain_audit::EscalationResult;
+use ironcurtain_consent::QuestionMetrics;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -87,39 +88,6 @@ impl Metrics {
         self.0.root_changes.inc();
     }
 
-    /// A question was put to the person.
-    pub fn asked(&self) {
-        self.0.questions.inc();
-    }
-
-    /// A call waits for the answer to the same question.
-    pub fn merged(&self) {
-        self.0.merged.inc();
-    }
-
-    /// Nobody is asked about a call, for the reason that stands for a rule.
-    pub fn unasked(&self, why: &'static str) {
-        self.0.unasked.get_or_create(&[("why", why)]).inc();
-    }
-
-    /// A question ended; a person who answered took so long.
-    pub fn answered(&self, end: &EscalationResult, took: Duration) {
-        let kind = match end {
-            EscalationResult::Approved => "approved",
-            EscalationResult::Denied => "denied",
-            EscalationResult::TimedOut => "timeout",
-            EscalationResult::Closed => "closed",
-            EscalationResult::Settled => "settled",
-            EscalationResult::Unavailable => "unavailable",
-            EscalationResult::Stopped => "stopped",
-            EscalationResult::Other(_) => "other",
-        };
-        self.0.answers.get_or_create(&[("kind", kind)]).inc();
-        if matches!(end, EscalationResult::Approved | EscalationResult::Denied) {
-            self.0.answering.observe(took.as_secs_f64());
-        }
-    }
-
     /// A call was decided: `allow`, `deny` or `escalate`.
     pub fn decided(&self, decision: &'static str) {
         self.0.calls.get_or_create(&[("decision", decision)]).inc();
@@ -199,5 +167,36 @@ impl Metrics {
         let mut text = String::new();
         encode(&mut text, &all)?;
         Ok(text)
+    }
+}
+
+impl QuestionMetrics for Metrics {
+    fn asked(&self) {
+        self.0.questions.inc();
+    }
+
+    fn merged(&self) {
+        self.0.merged.inc();
+    }
+
+    fn unasked(&self, why: &'static str) {
+        self.0.unasked.get_or_create(&[("why", why)]).inc();
+    }
+
+    fn answered(&self, end: &EscalationResult, took: Duration) {
+        let kind = match end {
+            EscalationResult::Approved => "approved",
+            EscalationResult::Denied => "denied",
+            EscalationResult::TimedOut => "timeout",
+            EscalationResult::Closed => "closed",
+            EscalationResult::Settled => "settled",
+            EscalationResult::Unavailable => "unavailable",
+            EscalationResult::Stopped => "stopped",
+            EscalationResult::Other(_) => "other",
+        };
+        self.0.answers.get_or_create(&[("kind", kind)]).inc();
+        if matches!(end, EscalationResult::Approved | EscalationResult::Denied) {
+            self.0.answering.observe(took.as_secs_f64());
+        }
     }
 }

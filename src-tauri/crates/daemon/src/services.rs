@@ -3,7 +3,6 @@
 //! - Knows neither sessions nor servers.
 
 use crate::autostart::Autostart;
-use crate::consent::{Broker, Exchange, LateAsking, Principal, QuestionLimits};
 use crate::containment::{Machine, ProgramError, ServerPrograms};
 use crate::health::Health;
 use crate::metrics::Metrics;
@@ -17,6 +16,7 @@ use crate::workspaces::Workspaces;
 use ironcurtain_audit::Audit;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{Config, Server};
+use ironcurtain_consent::{Broker, Exchange, LateAsking, Principal, QuestionLimits};
 use ironcurtain_grants::Grants;
 use ironcurtain_mcp::wire::{KnownInstructions, KnownVersions, Memory};
 use std::path::Path;

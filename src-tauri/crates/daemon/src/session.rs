@@ -30,7 +30,6 @@ mod tasks;
 mod tool_call;
 mod workspace;
 
-use crate::consent::{Principal, shown_client};
 use crate::listener::OutgoingNote;
 use crate::network::ServerNetwork;
 use crate::server::ServerHandle;
@@ -40,6 +39,7 @@ use echo::Echo;
 use in_flight::Requests;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_config::Server as ServerConfig;
+use ironcurtain_consent::{Principal, shown_client};
 use ironcurtain_grants::GrantSubject;
 use ironcurtain_mcp::wire::{Allowance, Id, Outbox};
 use ironcurtain_paths::{CanonicalPath, Resolver};

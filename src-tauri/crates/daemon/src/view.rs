@@ -7,12 +7,12 @@ pub(crate) use activity::activity;
 pub use activity::shown_entry;
 pub(crate) use questions::questions;
 
-use crate::consent::Lifetime;
 use crate::server::still_there;
 use crate::workspaces::Declined;
 use chrono::DateTime;
 use ironcurtain_audit::clock::{millis, now_ms};
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, EscalationResult, Event, PolicyDecision, Status};
+use ironcurtain_consent::Lifetime;
 use ironcurtain_grants::{Ending, Files, Granted, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::GrantKind;

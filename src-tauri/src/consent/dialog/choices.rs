@@ -6,7 +6,7 @@ use super::rows;
 use crate::consent::view::Choice;
 use gtk::Orientation;
 use gtk::prelude::*;
-use ironcurtain_daemon::consent::Lifetime;
+use ironcurtain_consent::Lifetime;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 

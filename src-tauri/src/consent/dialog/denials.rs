@@ -5,7 +5,7 @@
 use super::rows;
 use gtk::Orientation;
 use gtk::prelude::*;
-use ironcurtain_daemon::consent::DenialReach;
+use ironcurtain_consent::DenialReach;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 

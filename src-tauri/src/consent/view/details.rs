@@ -1,7 +1,7 @@
 //! Everything known about a question, one fact a line, as plain text.
 
 use crate::consent::text;
-use ironcurtain_daemon::consent::{Piece, Question};
+use ironcurtain_consent::{Piece, Question};
 
 pub(super) fn details(question: &Question) -> String {
     let mut lines = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::{Fact, Span, Tone, span};
 use crate::consent::text;
-use ironcurtain_daemon::consent::{Question, Verb};
+use ironcurtain_consent::{Question, Verb};
 use ironcurtain_protocol::ClientView;
 use std::path::Path;
 

@@ -4,7 +4,7 @@ use super::lines::{notes, object, short_object};
 use super::room::Rest;
 use super::{LineView, Span, Tone, span};
 use crate::consent::text;
-use ironcurtain_daemon::consent::{Consequence, Piece, Question, Verb};
+use ironcurtain_consent::{Consequence, Piece, Question, Verb};
 use std::path::Path;
 
 /// "Claude Code wants to ", and what: all of it where the call does one thing, else the worst, or how many of a kind.

@@ -3,7 +3,7 @@
 use super::room::Rest;
 use super::{LineView, Span, Tone, span};
 use crate::consent::text;
-use ironcurtain_daemon::consent::{Consequence, Piece, Question, Verb};
+use ironcurtain_consent::{Consequence, Piece, Question, Verb};
 use ironcurtain_visible as visible;
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Whole-value tests of what a question looks like.
 
 use super::*;
-use ironcurtain_daemon::consent::{Consequence, Offer};
+use ironcurtain_consent::{Consequence, Offer};
 use ironcurtain_protocol::{ClientView, ProcessView};
 
 #[test]

@@ -6,7 +6,7 @@ use super::lines::{arguments, line};
 use super::room::Rest;
 use super::{ConsentView, LineView, Span, TextBlock, Tone, details, facts, preview, span};
 use crate::consent::text;
-use ironcurtain_daemon::consent::{Consequence, Question, Verb};
+use ironcurtain_consent::{Consequence, Question, Verb};
 use std::cmp::Reverse;
 use std::path::Path;
 
@@ -121,7 +121,7 @@ mod tests {
     use super::super::plain;
     use super::super::tests::question;
     use super::*;
-    use ironcurtain_daemon::consent::{Piece, Preview};
+    use ironcurtain_consent::{Piece, Preview};
 
     fn of(id: &str, verb: Verb, path: &str) -> Question {
         let object = vec![Piece::Path(path.to_owned())];

@@ -1,7 +1,7 @@
 //! Questions about what leaves this computer, and about what only a tool knows.
 
 use super::{call_once, foreign, line};
-use ironcurtain_daemon::consent::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
+use ironcurtain_consent::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
 
 /// A push of a repository to a remote that nobody knows.
 pub(super) fn push(base: Question) -> Question {

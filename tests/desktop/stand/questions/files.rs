@@ -1,7 +1,7 @@
 //! Questions about files and folders.
 
 use super::{call_once, line, offers, reading};
-use ironcurtain_daemon::consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
+use ironcurtain_consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
 
 pub(super) fn edit(base: Question) -> Question {
     let path = "/home/ada/notes/plan.md";

@@ -1,7 +1,7 @@
 //! A question that tries to mislead.
 
 use super::{foreign, line};
-use ironcurtain_daemon::consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
+use ironcurtain_consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
 
 /// Text that would become markup, turn around, or push the buttons away, if it could.
 pub(super) fn hostile(base: Question) -> Question {

@@ -1,7 +1,7 @@
 //! Questions with more text than fits beside them, with commands, and with what is no text.
 
 use super::{call_once, foreign};
-use ironcurtain_daemon::consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
+use ironcurtain_consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
 
 fn to_run(command: &str, shown: &str, base: Question) -> Question {
     let any = Offer {

@@ -5,7 +5,7 @@ use super::client;
 use crate::sheet::Sheet;
 use anyhow::anyhow;
 use ironcurtain_admin::trial::{HeldGrants, JudgedCall, PolicyTrial};
-use ironcurtain_daemon::resolve::FoundPath;
+use ironcurtain_consent::found_paths::FoundPath;
 use ironcurtain_policy::{
     Decision, Denial, Explanation, ExplanationStep, Mismatch, RuleReason, SettledBy, Verdict, strict,
 };

@@ -1,7 +1,7 @@
 //! A person whose answers are known beforehand.
 
 use crate::AnswerAll;
-use ironcurtain_daemon::consent::{Answer, Consent, DenialReach, Lifetime, Question, Reach, Slot, Withdrawn};
+use ironcurtain_consent::{Answer, Consent, DenialReach, Lifetime, Question, Reach, Slot, Withdrawn};
 use std::sync::{Mutex, PoisonError};
 
 /// Answers every question in one way.

@@ -4,7 +4,7 @@ use crate::AnswerAll;
 use crate::person::Scripted;
 use anyhow::{Context, ensure};
 use ironcurtain_config::home::Home;
-use ironcurtain_daemon::consent::{Consent, Terminal};
+use ironcurtain_consent::{Consent, Terminal};
 use ironcurtain_daemon::{Daemon, DaemonOptions, start};
 use serde_json::Value;
 use std::io::Write;

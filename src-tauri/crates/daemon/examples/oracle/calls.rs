@@ -3,7 +3,7 @@
 use crate::container::on_host;
 use crate::ground::{Ground, call};
 use crate::plain;
-use ironcurtain_daemon::resolve;
+use ironcurtain_consent::found_paths;
 use ironcurtain_git_facts::{GitContext, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, PathError, PathKind, Resolution};
 use ironcurtain_policy::{
@@ -166,7 +166,7 @@ struct Ways<'a> {
 impl Ways<'_> {
     fn facts(&self, plan: &CallPlan<'_>, prepare: bool) -> Result<Vec<Fact>, Denial> {
         let other = if prepare { Fact::Plain } else { Fact::Verbatim };
-        let mut found = resolve::paths(plan, &other, |raw| self.resolve(raw))?;
+        let mut found = found_paths::paths(plan, &other, |raw| self.resolve(raw))?;
         if let Some(question) = RemoteQuestion::of(plan, found.paths.iter().map(|found| &found.path)) {
             let git = GitContext { person: self.ground.home.clone(), in_sandbox: false };
             // Recorded calls have no owner who must be shielded: git is looked into wherever it is.

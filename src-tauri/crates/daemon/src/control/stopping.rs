@@ -6,11 +6,11 @@
 //!   is allowed by it: what was asked about before is asked about again. The person is told when such a program does it.
 
 use super::{Asker, failed};
-use crate::consent::Question;
 use crate::daemon_state::DaemonState;
 use crate::identity;
 use crate::session::Session;
 use ironcurtain_audit::{AuditError, Entry, Event};
+use ironcurtain_consent::Question;
 use ironcurtain_protocol::{ErrorCode, Reply, WaitingChoice};
 use std::sync::Arc;
 

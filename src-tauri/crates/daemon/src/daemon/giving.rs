@@ -12,10 +12,10 @@ pub use give_error::GiveError;
 
 use super::Daemon;
 use crate::autostart::runs_later;
-use crate::consent::Lifetime;
 use crate::control::{self, Asker};
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Entry, Event};
+use ironcurtain_consent::Lifetime;
 use ironcurtain_grants::{Files, GrantSubject, Granted, StandingGrant};
 use ironcurtain_paths::random_name;
 use ironcurtain_paths::{PathKind, Resolver};

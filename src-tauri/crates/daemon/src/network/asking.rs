@@ -6,8 +6,10 @@
 
 use super::caller::Caller;
 use super::reach::ReachableHosts;
-use crate::consent::{DenialScope, DeniedKey, ExchangeError, HostQuestion, Inquiry, Lifetime, QuestionKey};
 use ironcurtain_audit::{Event, PolicyDecision};
+use ironcurtain_consent::{
+    DenialScope, DeniedKey, ExchangeError, HostQuestion, Inquiry, Lifetime, QuestionKey,
+};
 use ironcurtain_egress::{AskHost, BoxFuture, HostAnswer, HostDecision, HostPort, HostRules};
 use ironcurtain_grants::Granted;
 use serde_json::Map;

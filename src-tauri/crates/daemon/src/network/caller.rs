@@ -1,11 +1,11 @@
 //! The principal on whose behalf a server reaches something: for questions, for the record and for grants.
 
 use super::reach::ReachableHosts;
-use crate::consent::Principal;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::services::Services;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_config::Server;
+use ironcurtain_consent::Principal;
 use ironcurtain_egress::{HostPort, HostRules};
 use ironcurtain_grants::StandingGrant;
 use std::sync::Arc;

@@ -115,7 +115,7 @@ impl<'a> Writable<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::consent::Lifetime;
+    use ironcurtain_consent::Lifetime;
     use ironcurtain_grants::{Files, GrantSubject, Granted, StandingGrant};
     use ironcurtain_policy::{AccessSet, GrantKind};
     use std::fs::{create_dir_all, write};

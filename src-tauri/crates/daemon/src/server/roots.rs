@@ -154,7 +154,7 @@ fn folder_of(path: &CanonicalPath, target: PathKind) -> Option<CanonicalPath> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::consent::Lifetime;
+    use ironcurtain_consent::Lifetime;
     use ironcurtain_grants::{GrantSubject, Granted};
     use ironcurtain_policy::{AccessSet, ReadOnlyPath, ReadOnlyReason};
 

@@ -4,8 +4,8 @@
 //!   and after [`LONGEST`] in any case, whether the server answers or not.
 
 use super::Session;
-use crate::consent::{Lifetime, RequestedAccess};
 use ironcurtain_audit::Event;
+use ironcurtain_consent::{Lifetime, RequestedAccess};
 use ironcurtain_grants::{Files, Granted, StandingGrant};
 use ironcurtain_paths::PathKind;
 use ironcurtain_policy::{AccessSet, GrantKind};

@@ -4,8 +4,8 @@
 //! - The agent learns that such a path is there and what it is, which a yes would have told it too.
 
 use super::Session;
-use crate::consent::RequestedAccess;
 use ironcurtain_config::SandboxBackend;
+use ironcurtain_consent::RequestedAccess;
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use rustix::fs::{Access, AtFlags, CWD, accessat};

@@ -1,9 +1,9 @@
 //! Why a call does not happen, in words that the agent can act on.
 
 use super::out_of_reach::OutOfReach;
-use crate::consent::{ExchangeError, NotApproved, TooLongToShow};
 use crate::server::ServerError;
 use ironcurtain_audit::AuditError;
+use ironcurtain_consent::{ExchangeError, NotApproved, TooLongToShow};
 use ironcurtain_egress::HostPort;
 use ironcurtain_policy::{Denial, DeniedBy};
 use rmcp::model::ContentBlock;

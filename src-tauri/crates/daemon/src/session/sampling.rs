@@ -5,11 +5,11 @@
 
 use super::Session;
 use super::refusal::denied;
-use crate::consent::{
-    DenialScope, DeniedKey, ExchangeError, Inquiry, NotApproved, QuestionKey, SAMPLING_RULE, SamplingQuestion,
-};
 use ironcurtain_audit::{AuditError, DecidedBy, Entry, Event, PolicyDecision, redacted};
 use ironcurtain_config::Sampling;
+use ironcurtain_consent::{
+    DenialScope, DeniedKey, ExchangeError, Inquiry, NotApproved, QuestionKey, SAMPLING_RULE, SamplingQuestion,
+};
 use ironcurtain_mcp::server::SamplingRequest;
 use ironcurtain_mcp::wire::request_parts;
 use serde_json::value::{RawValue, to_raw_value};

@@ -12,9 +12,9 @@ mod client_roots;
 mod named_folder;
 
 use super::Session;
-use crate::consent::{Reach, WorkspaceSource};
-use crate::resolve::project_around;
 pub(super) use client_roots::ClientRoots;
+use ironcurtain_consent::found_paths::project_around;
+use ironcurtain_consent::{Reach, WorkspaceSource};
 use ironcurtain_grants::Files;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Access, Decision, GrantKind};

@@ -1,9 +1,9 @@
 //! The questions of the moment, for people.
 
-use crate::consent::{
+use ironcurtain_audit::clock::boot_ms;
+use ironcurtain_consent::{
     Broker, Consequence, MissedQuestion, MissedState, Piece, PutQuestion, Question, SessionDenial,
 };
-use ironcurtain_audit::clock::boot_ms;
 use ironcurtain_protocol::{DenialView, QuestionState, QuestionView, QuestionsView};
 use ironcurtain_visible as visible;
 

@@ -2,7 +2,7 @@
 
 use super::super::Daemon;
 use super::GiveError;
-use crate::consent::{Lifetime, may_last};
+use ironcurtain_consent::{Lifetime, may_last};
 use ironcurtain_egress::{GrantedHost, HostDecision, HostPort, HostRules};
 use ironcurtain_grants::Granted;
 use ironcurtain_policy::{ArgumentRoles, Role, ToolAnnotation, ToolUse};

@@ -5,17 +5,17 @@
 //! - A call that waits for the answer to the same question is judged again too, and takes nothing of that answer.
 
 use super::{Call, proceed};
-use crate::consent::{
-    CallQuestion, DenialScope, DeniedKey, FileComparison, Grantable, Inquiry, Lifetime, QuestionKey, Reach,
-    RequestedAccess, TooLongToShow, file_state,
-};
 use crate::judging::InspectedCall;
 use crate::policy_snapshot::PolicySnapshot;
-use crate::resolve::{FoundPaths, project_around};
 use crate::session::Session;
 use crate::session::authorize::Judged;
 use crate::session::refusal::CallRefusal;
 use ironcurtain_audit::{DecidedBy, Event, PolicyDecision};
+use ironcurtain_consent::found_paths::{FoundPaths, project_around};
+use ironcurtain_consent::{
+    CallQuestion, DenialScope, DeniedKey, FileComparison, Grantable, Inquiry, Lifetime, QuestionKey, Reach,
+    RequestedAccess, TooLongToShow, file_state,
+};
 use ironcurtain_grants::StandingGrant;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Escalation, GrantKind, PendingApproval, ToolUse, Verdict};

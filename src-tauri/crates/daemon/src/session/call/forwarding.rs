@@ -6,11 +6,11 @@
 
 use super::Call;
 use super::record::allowed_by;
-use crate::consent::{NotApproved, Stop};
 use crate::session::Session;
 use crate::session::authorize::Authorization;
 use crate::session::refusal::CallRefusal;
 use ironcurtain_audit::{Event, Pending, PolicyDecision};
+use ironcurtain_consent::{NotApproved, Stop};
 use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::MemoryShare;
 use ironcurtain_mcp::server::ServerAnswer;

@@ -1,12 +1,12 @@
 //! The entries about a call, and the answer to one that is refused.
 
 use super::Call;
-use crate::consent::{PAUSED, Stop};
 use crate::judging::InspectedCall;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::session::Session;
 use crate::session::refusal::CallRefusal;
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision, redacted};
+use ironcurtain_consent::{PAUSED, Stop};
 use ironcurtain_mcp::wire::{error_line, result_line};
 use ironcurtain_policy::{AllowedBy, Denial, DeniedBy};
 use rmcp::model::ErrorCode;

@@ -1,13 +1,13 @@
 //! The question whether an agent may work in a folder, or with a file, and what its answer opens.
 
 use super::PROVENANCE;
-use crate::consent::{
-    DenialScope, DeniedKey, ExchangeError, Inquiry, Lifetime, NotApproved, QuestionKey, Reach,
-    WORKSPACE_RULE, WorkspaceQuestion, WorkspaceSource, grants_of,
-};
 use crate::session::Session;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Event, PolicyDecision};
+use ironcurtain_consent::{
+    DenialScope, DeniedKey, ExchangeError, Inquiry, Lifetime, NotApproved, QuestionKey, Reach,
+    WORKSPACE_RULE, WorkspaceQuestion, WorkspaceSource, grants_of,
+};
 use ironcurtain_grants::{Files, Granted, StandingGrant};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::random_name;

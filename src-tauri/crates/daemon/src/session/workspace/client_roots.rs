@@ -7,8 +7,8 @@
 //! - A client without a handshake is not asked: it could be only in place of an answer that its agent waits for.
 
 use super::named_folder::{self, FolderRefusal};
-use crate::consent::WorkspaceSource;
 use crate::session::Session;
+use ironcurtain_consent::WorkspaceSource;
 use ironcurtain_mcp::wire::{Id, Response, request_parts};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::random_name;

@@ -1,0 +1,267 @@
+//! The change that a call would make to the file as it is on the disk, in lines.
+//!
+//! - Only where the call says all that decides it: one file, and its new content or its edits. A further argument could mean
+//!   anything ("append"), and so could the name of the tool.
+//! - INVARIANT: no link is followed. The path is the one that was judged; what was put in its place meanwhile is not read.
+//! - Bounded in size and in time; what could not be compared says why.
+
+use crate::found_paths::FoundPaths;
+use ironcurtain_paths::{CanonicalPath, PathKind, bounded_read};
+use ironcurtain_policy::{ResolvedCall, Resource, Role, Verb};
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+/// The longest text that is compared, in bytes: 1 MiB.
+const LONGEST: u64 = 1024 * 1024;
+/// The longest change that is shown, in bytes: as much as a question may have.
+const LONGEST_CHANGE: usize = 256 * 1024;
+/// The time that reading and comparing may take together, and comparing by itself: after that it tells a longer way.
+const PATIENCE: Duration = Duration::from_millis(300);
+const COMPARING: Duration = Duration::from_millis(100);
+/// The number of lines that did not change which stand around those that do.
+const CONTEXT: usize = 3;
+
+/// A file, and what a call would make of it.
+#[derive(Debug)]
+pub struct FileComparison {
+    path: CanonicalPath,
+    stood: String,
+    pub(super) outcome: Compared,
+}
+
+/// The outcome of comparing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Compared {
+    /// The lines that change, each with its sign, and those around them; how many there are of each.
+    Lines {
+        /// The lines.
+        text: String,
+        /// The number of lines that are added.
+        added: usize,
+        /// The number of lines that are removed.
+        removed: usize,
+        /// The number of lines of the file as it is.
+        before: usize,
+        /// The doubt about it, if any.
+        doubt: Option<&'static str>,
+    },
+    /// Why there are none.
+    Not(&'static str),
+}
+
+/// The arguments that say what would be written.
+enum Change {
+    Content(String),
+    /// Old and new passages.
+    Edits(Vec<(String, String)>),
+}
+
+impl FileComparison {
+    /// Compares what a call would write with what is there.
+    pub async fn of(call: &ResolvedCall, found: &FoundPaths) -> Option<Self> {
+        let (path, change) = whole_change(call, found)?;
+        let stood = file_state(&path);
+        let at = path.clone();
+        let comparing = tokio::task::spawn_blocking(move || compare(&at, &change));
+        let outcome = match tokio::time::timeout(PATIENCE, comparing).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) | Err(_) => Compared::Not("it takes too long to read"),
+        };
+        Some(Self { path, stood, outcome })
+    }
+
+    /// Returns `true` if the file is as it was when it was compared.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        file_state(&self.path) == self.stood
+    }
+}
+
+/// The very file or folder at a path, and of a file its state.
+#[must_use]
+pub fn file_state(path: &CanonicalPath) -> String {
+    match path.as_path().symlink_metadata() {
+        Ok(is) if is.is_dir() => format!("{} {} folder", is.dev(), is.ino()),
+        Ok(is) => {
+            let changed = (is.mtime(), is.mtime_nsec(), is.ctime(), is.ctime_nsec());
+            format!("{} {} {} {} {changed:?}", is.dev(), is.ino(), is.mode(), is.size())
+        }
+        Err(problem) => problem.kind().to_string(),
+    }
+}
+
+/// The one file that a call writes, and the change to it, where nothing else is said.
+fn whole_change(call: &ResolvedCall, found: &FoundPaths) -> Option<(CanonicalPath, Change)> {
+    let [given] = call.given() else { return None };
+    let Resource::Path(path) = &given.value else { return None };
+    let argument = call.argument(given);
+    let is_file = matches!(found.find(argument, path)?.target, PathKind::File { .. });
+    if call.is_unannotated() || !given.roles.contains(Role::WritePath) || !is_file {
+        return None;
+    }
+    let mut change = None;
+    for (name, value) in call.transport_arguments() {
+        match (name.as_str(), value) {
+            (name, _) if *name == **argument => {}
+            ("dryRun", Value::Bool(false)) | (_, Value::Null) => {}
+            ("content", Value::String(text)) if change.is_none() => {
+                let puts =
+                    matches!(Verb::of_tool(call.tool()), Some(Verb::Create | Verb::Write | Verb::Overwrite));
+                change = Some(Change::Content(puts.then(|| text.clone())?));
+            }
+            ("edits", Value::Array(edits)) if change.is_none() => {
+                let text = |edit: &Value, name: &str| edit.get(name)?.as_str().map(str::to_owned);
+                let pairs = edits.iter().map(|edit| Some((text(edit, "oldText")?, text(edit, "newText")?)));
+                change = Some(Change::Edits(pairs.collect::<Option<_>>()?));
+            }
+            _ => return None,
+        }
+    }
+    Some((path.clone(), change?))
+}
+
+fn compare(path: &CanonicalPath, change: &Change) -> Compared {
+    let before = match text(path) {
+        Ok(before) => before,
+        Err(why) => return Compared::Not(why),
+    };
+    match change {
+        Change::Content(after) if after.len() as u64 > LONGEST => {
+            Compared::Not("it would be longer than 1 MB")
+        }
+        Change::Content(after) => lines(&before, after, None),
+        Change::Edits(edits) => {
+            let before = before.replace("\r\n", "\n");
+            match edited(&before, edits) {
+                Some((after, doubt)) => lines(&before, &after, doubt),
+                None => Compared::Not("the passage is not there word for word"),
+            }
+        }
+    }
+}
+
+/// The text of a file.
+fn text(path: &CanonicalPath) -> Result<String, &'static str> {
+    let unread = |problem: io::Error| {
+        let refused = problem.kind() == io::ErrorKind::PermissionDenied;
+        if refused { "you may not read it" } else { "it could not be read" }
+    };
+    let mut bytes = Vec::new();
+    let file = bounded_read::open_without_links(path.as_path()).map_err(unread)?;
+    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(unread)?;
+    if bytes.len() as u64 > LONGEST {
+        return Err("it is longer than 1 MB");
+    }
+    let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+    text.ok_or("it is not text")
+}
+
+/// A text after its edits, each in the first place that it fits, as file servers do it.
+fn edited(before: &str, edits: &[(String, String)]) -> Option<(String, Option<&'static str>)> {
+    let (mut text, mut doubt) = (before.to_owned(), None);
+    for (old, new) in edits {
+        let (old, new) = (old.replace("\r\n", "\n"), new.replace("\r\n", "\n"));
+        match text.matches(&old).take(2).count() {
+            0 => return None,
+            _ if old.is_empty() => return None,
+            1 => {}
+            _ => doubt = Some("in the first of several places"),
+        }
+        text = text.replacen(&old, &new, 1);
+    }
+    Some((text, doubt))
+}
+
+/// The lines that change, those around them, and the number of the first where some were left out.
+fn lines(before: &str, after: &str, doubt: Option<&'static str>) -> Compared {
+    let diff = TextDiff::configure().timeout(COMPARING).diff_lines(before, after);
+    let (mut text, mut end) = (String::new(), 0);
+    for group in diff.grouped_ops(CONTEXT) {
+        let start = group.first().map_or(0, |first| first.old_range().start);
+        if start > end {
+            // No line of the text begins like that: each has its sign.
+            text.push_str(&format!("\u{2026} line {}\n", start + 1));
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            text.push_str(&format!("{}{}", change.tag(), change.value()));
+            if change.missing_newline() {
+                text.push_str("\n\u{2026} no line end\n");
+            }
+        }
+        end = group.last().map_or(end, |last| last.old_range().end);
+    }
+    if text.len() > LONGEST_CHANGE {
+        return Compared::Not("the change is longer than 256 kB");
+    }
+    let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
+    let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
+    Compared::Lines { text, added, removed, before: before.lines().count(), doubt }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(text: &str, added: usize, removed: usize, before: usize) -> Compared {
+        Compared::Lines { text: text.into(), added, removed, before, doubt: None }
+    }
+
+    fn content(text: &str) -> Change {
+        Change::Content(text.to_owned())
+    }
+
+    fn edits(pairs: &[(&str, &str)]) -> Change {
+        Change::Edits(pairs.iter().map(|(old, new)| ((*old).to_owned(), (*new).to_owned())).collect())
+    }
+
+    #[test]
+    fn the_lines_that_change_are_shown_and_those_around_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().canonicalize().unwrap().join("plan");
+        let path = CanonicalPath::assume_canonical(file.to_str().unwrap()).unwrap();
+        let before: String = (1..=20).map(|n| format!("{n}\n")).collect();
+        std::fs::write(&file, &before).unwrap();
+        let after = before.replace("10\n", "ten\n");
+        let shown = "\u{2026} line 7\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n";
+        assert_eq!(compare(&path, &content(&after)), change(shown, 1, 1, 20));
+        assert_eq!(compare(&path, &edits(&[("10", "ten")])), change(shown, 1, 1, 20));
+        assert_eq!(compare(&path, &content(&before)), change("", 0, 0, 20));
+        assert_eq!(
+            compare(&path, &edits(&[("ten", "10")])),
+            Compared::Not("the passage is not there word for word")
+        );
+        let Compared::Lines { doubt, .. } = compare(&path, &edits(&[("1", "one")])) else { panic!() };
+        assert_eq!(doubt, Some("in the first of several places"));
+        std::fs::write(&file, "a\r\nb").unwrap();
+        let shown = "-a\r\n-b\n\u{2026} no line end\n+a\n+b\n";
+        assert_eq!(compare(&path, &content("a\nb\n")), change(shown, 2, 2, 2));
+    }
+
+    #[test]
+    fn what_cannot_be_compared_says_why_and_no_link_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let told = |name: &str| {
+            let path = CanonicalPath::assume_canonical(root.join(name).to_str().unwrap()).unwrap();
+            compare(&path, &content("x"))
+        };
+        std::fs::create_dir(root.join("folder")).unwrap();
+        std::fs::write(root.join("folder/secret"), "secret\n").unwrap();
+        std::os::unix::fs::symlink(root.join("folder"), root.join("swapped")).unwrap();
+        std::os::unix::fs::symlink(root.join("folder/secret"), root.join("link")).unwrap();
+        let unread = Compared::Not("it could not be read");
+        assert_eq!(
+            [told("link"), told("swapped/secret"), told("folder")],
+            [unread.clone(), unread.clone(), unread]
+        );
+        // The allowed twin.
+        assert_eq!(told("folder/secret"), change("-secret\n+x\n\u{2026} no line end\n", 1, 1, 1));
+        std::fs::write(root.join("bytes"), b"PK\x03\x04\0\xff").unwrap();
+        assert_eq!(told("bytes"), Compared::Not("it is not text"));
+        std::fs::File::create(root.join("long")).unwrap().set_len(LONGEST + 1).unwrap();
+        assert_eq!(told("long"), Compared::Not("it is longer than 1 MB"));
+    }
+}

@@ -1,0 +1,333 @@
+//! The effects of a call, one line for each thing, the worst first. Pure.
+//!
+//! - Every value with a role is in a line, or beside the lines under the name of its argument: nothing is left out or cut.
+//! - A tool that nothing tells of is called with its first argument: its name alone says nothing.
+//! - The verb of a line is that of the worst role of its value ([`ironcurtain_policy::Role::verb`]); the tool's name says
+//!   which of several it is, and never a milder one than its role stands for. What is run is known by its role alone.
+
+mod called;
+mod request;
+
+use super::words::{Amount, note};
+use super::{Consequence, Piece};
+use crate::found_paths::{FoundPath, FoundPaths};
+pub(super) use called::text_of;
+use ironcurtain_paths::{CanonicalPath, Link, PathKind};
+use ironcurtain_policy::{
+    ApprovalSubject, PendingApproval, ResolvedCall, ResolvedValue, Resource, Role, RoleSet, Verb,
+};
+use ironcurtain_sandbox::autostart;
+use ironcurtain_visible as visible;
+use serde_json::Value;
+use std::cmp::Reverse;
+
+/// The longest text of a commit within a line.
+const LONGEST_TITLE: usize = 120;
+
+/// A call as its lines are drawn from.
+pub(super) struct CallEffects<'a> {
+    pub(super) call: &'a ResolvedCall,
+    pub(super) found: &'a FoundPaths,
+    pub(super) asked: &'a [PendingApproval],
+    /// The amount that would be written, or changed.
+    pub(super) amount: Option<Amount>,
+    /// The user's home, in which files run later.
+    pub(super) home: &'a CanonicalPath,
+}
+
+/// The lines, and the arguments that are told by them.
+pub(super) struct ConsequenceLines<'a> {
+    pub(super) lines: Vec<Consequence>,
+    pub(super) arguments: Vec<&'a str>,
+}
+
+/// The effects of a call, in lines.
+pub(super) fn consequences<'a>(effects: &CallEffects<'a>) -> ConsequenceLines<'a> {
+    let mut drawn = ConsequenceLines { lines: Vec::new(), arguments: Vec::new() };
+    if effects.call.is_unannotated() {
+        let note = Some("IronCurtain does not know what this tool does".to_owned());
+        let called = effects.called(&mut drawn);
+        drawn.lines.push(Consequence { note, ..Consequence::new(Verb::Call, called) });
+        return drawn;
+    }
+    effects.commands(&mut drawn);
+    effects.paths(&mut drawn);
+    effects.remotes(&mut drawn);
+    effects.addresses(&mut drawn);
+    effects.people(&mut drawn);
+    effects.github(&mut drawn);
+    effects.request(&mut drawn);
+    // What it does where it gives no value, only the tool knows.
+    let absent = |asked: &PendingApproval| asked.subject == ApprovalSubject::Absent;
+    if drawn.lines.is_empty() {
+        let called = effects.called(&mut drawn);
+        drawn.lines.push(Consequence::new(Verb::Use, called));
+    } else if effects.asked.iter().any(absent) {
+        drawn.lines.push(Consequence::new(Verb::Use, vec![foreign(effects.call.tool())]));
+    }
+    drawn.lines.sort_by_key(|line| (Reverse(line.verb), line.allowed));
+    drawn
+}
+
+impl<'a> CallEffects<'a> {
+    fn of(&self, role: Role) -> Vec<&'a ResolvedValue> {
+        self.call.values(role).collect()
+    }
+
+    fn said(&self) -> Option<Verb> {
+        Verb::of_tool(self.call.tool())
+    }
+
+    fn is_allowed(&self, given: &ResolvedValue) -> bool {
+        let argument = self.call.argument(given);
+        let is_asked = |asked: &PendingApproval| {
+            let is_it = match (&asked.subject, &given.value) {
+                (ApprovalSubject::Path(asked), Resource::Path(path)) => asked == path,
+                (ApprovalSubject::Text(asked), Resource::Url(url)) => **asked == *url.text(),
+                (ApprovalSubject::Text(asked), Resource::Text(text)) => asked == text,
+                (ApprovalSubject::Text(_), Resource::Shapeless)
+                | (ApprovalSubject::Absent | ApprovalSubject::Call, _) => true,
+                (ApprovalSubject::Path(_) | ApprovalSubject::Text(_), _) => false,
+            };
+            asked.argument == *argument && is_it
+        };
+        !self.asked.iter().any(is_asked)
+    }
+
+    /// Every path, once; a file that is moved, together with where it is moved to.
+    fn paths(&self, drawn: &mut ConsequenceLines<'a>) {
+        let mut paths: Vec<&ResolvedValue> = Vec::new();
+        for given in self.call.given().iter().filter(|given| given.roles.meets(RoleSet::PATHS)) {
+            drawn.arguments.push(self.call.argument(given));
+            if !paths.iter().any(|other| other.value == given.value && other.roles == given.roles) {
+                paths.push(given);
+            }
+        }
+        let goes = |given: &&ResolvedValue| given.roles.contains(Role::DeletePath);
+        let (gone, rest): (Vec<&ResolvedValue>, Vec<&ResolvedValue>) = paths.iter().copied().partition(goes);
+        let to = match rest.as_slice() {
+            [to] if self.said() == Some(Verb::Move) && to.roles.contains(Role::WritePath) => Some(*to),
+            [] | [_, ..] => None,
+        };
+        for given in gone {
+            let mut line = self.path(given, drawn);
+            if let (Some(to), Some(Resource::Path(path))) = (to, to.map(|to| &to.value)) {
+                line.verb = Verb::Move;
+                line.object.extend([Piece::Ours(" to "), Piece::Path(visible::whole_path(path.as_str()))]);
+                line.allowed &= self.is_allowed(to);
+            }
+            drawn.lines.push(line);
+        }
+        // What a move replaces is a line of its own.
+        let replaces = |given: &ResolvedValue| to.is_none() || self.target(given) != Some(PathKind::Missing);
+        let lines: Vec<Consequence> =
+            rest.into_iter().filter(|given| replaces(given)).map(|given| self.path(given, drawn)).collect();
+        drawn.lines.extend(lines);
+    }
+
+    fn path(&self, given: &ResolvedValue, drawn: &mut ConsequenceLines<'a>) -> Consequence {
+        let Resource::Path(path) = &given.value else { return Consequence::new(Verb::Use, Vec::new()) };
+        let target = self.target(given);
+        let mut verb = self.verb_of_path(given.roles, target);
+        let mut object = vec![Piece::Path(visible::whole_path(path.as_str()))];
+        if let Some(when) = self.runs_later(given.roles, path) {
+            verb = Verb::Plant;
+            object.splice(0..0, [Piece::Ours("a program that runs "), Piece::Ours(when), Piece::Ours(": ")]);
+        }
+        let message = self.of(Role::CommitMessage);
+        if let ([message], Verb::Commit) = (message.as_slice(), verb)
+            && let Resource::Text(text) = &message.value
+        {
+            let title = visible::head(text, LONGEST_TITLE);
+            if title == **text {
+                drawn.arguments.push(self.call.argument(message));
+            }
+            let said = Piece::Foreign(visible::line(&title));
+            object = vec![said, Piece::Ours(" in "), Piece::Path(visible::whole_path(path.as_str()))];
+        }
+        let found = self.found(given);
+        // Links lead there; a relative path and `~` are only other spellings.
+        let asked_for =
+            found.filter(|found| !found.links.is_empty()).map(|found| visible::whole_path(&found.written));
+        let leaves = |link: &&Link| link.at.parent().is_some_and(|folder| !folder.contains(path));
+        let out_of =
+            found.and_then(|found| found.links.iter().find(leaves)).and_then(|link| link.at.parent());
+        // A repository is a folder, and nothing else of it is changed.
+        let is_known = matches!((verb, target), (Verb::Record | Verb::Commit, Some(PathKind::Folder)));
+        let target = target.filter(|_| !is_known);
+        let note = target.map(|target| note(verb, target, self.amount.as_ref()));
+        let out_of = out_of.map(|folder| visible::whole_path(folder.as_str()));
+        Consequence { verb, object, note, asked_for, out_of, allowed: self.is_allowed(given) }
+    }
+
+    /// The words on when a file that is written runs, if one of the user's programs runs it by its name.
+    fn runs_later(&self, roles: RoleSet, path: &CanonicalPath) -> Option<&'static str> {
+        let is_written = roles.contains(Role::WritePath);
+        is_written
+            .then(|| autostart::runs_later(path.as_str(), Some(self.home.as_str())))?
+            .map(|runs| runs.when)
+    }
+
+    /// The command or program that is run, in full: a program and its arguments are one.
+    fn commands(&self, drawn: &mut ConsequenceLines<'a>) {
+        let mut words = Vec::new();
+        for given in self.of(Role::Command) {
+            let argument = self.call.argument(given);
+            words.push(match &given.value {
+                Resource::Text(text) => text.to_string(),
+                // No text, and no list of texts.
+                Resource::Shapeless | Resource::Path(_) | Resource::Url(_) => {
+                    self.call.transport_arguments().get(&**argument).map(Value::to_string).unwrap_or_default()
+                }
+            });
+            drawn.arguments.push(argument);
+        }
+        if !words.is_empty() {
+            let command = Piece::Foreign(visible::lines(&words.join(" ")));
+            drawn.lines.push(Consequence::new(Verb::Run, vec![command]));
+        }
+    }
+
+    /// The verb of the worst role, made exact by what stands there and by what the tool says that it does.
+    fn verb_of_path(&self, roles: RoleSet, target: Option<PathKind>) -> Verb {
+        let worst = roles.iter().filter_map(Role::verb).max().unwrap_or(Verb::Use);
+        match (worst, self.said()) {
+            (Verb::Read, Some(Verb::List)) => Verb::List,
+            (Verb::Write, Some(Verb::Create))
+                if target == Some(PathKind::Missing) && self.amount.is_none() =>
+            {
+                Verb::Create
+            }
+            (Verb::Write, said) => match target {
+                Some(PathKind::File { .. }) if said != Some(Verb::Change) => Verb::Overwrite,
+                Some(PathKind::File { .. } | PathKind::Folder) => Verb::Change,
+                Some(PathKind::Missing | PathKind::Special) | None => Verb::Write,
+            },
+            (Verb::Record, Some(Verb::Commit)) => Verb::Commit,
+            (worst, _) => worst,
+        }
+    }
+
+    fn found(&self, given: &ResolvedValue) -> Option<&'a FoundPath> {
+        let Resource::Path(path) = &given.value else { return None };
+        let argument = self.call.argument(given);
+        self.found.find(argument, path)
+    }
+
+    fn target(&self, given: &ResolvedValue) -> Option<PathKind> {
+        self.found(given).map(|found| found.target)
+    }
+
+    /// Git remotes, with the branch. What does not say that it only fetches may push.
+    fn remotes(&self, drawn: &mut ConsequenceLines<'a>) {
+        let remotes = self.of(Role::GitRemoteUrl);
+        let fetches = self.said().is_some_and(Verb::only_looks);
+        let (verb, joint) = if fetches { (Verb::Fetch, "from ") } else { (Verb::Push, "to ") };
+        let branches = self.of(Role::BranchName);
+        for given in &remotes {
+            let Resource::Url(url) = &given.value else { continue };
+            let mut object: Vec<Piece> = Vec::new();
+            for branch in &branches {
+                let Resource::Text(text) = &branch.value else { continue };
+                drawn.arguments.push(self.call.argument(branch));
+                object.extend([foreign(text), Piece::Ours(" ")]);
+            }
+            object.extend([Piece::Ours(joint), foreign(url.text())]);
+            let argument = self.call.argument(given);
+            drawn.arguments.push(argument);
+            let written = self.call.transport_arguments().get(&**argument).and_then(Value::as_str);
+            let asked_for =
+                written.filter(|written| *written != url.sent() && !written.is_empty()).map(foreign_line);
+            drawn.lines.push(Consequence {
+                asked_for,
+                allowed: self.is_allowed(given),
+                ..Consequence::new(verb, object)
+            });
+        }
+    }
+
+    /// Addresses, and hosts that are opened.
+    fn addresses(&self, drawn: &mut ConsequenceLines<'a>) {
+        for given in self.of(Role::FetchUrl) {
+            let Resource::Url(url) = &given.value else { continue };
+            drawn.arguments.push(self.call.argument(given));
+            let sends = self.said().filter(|said| *said >= Verb::Publish);
+            let object = match sends {
+                Some(_) => vec![Piece::Ours("to "), foreign(url.text())],
+                None => vec![foreign(url.text())],
+            };
+            let verb = sends.unwrap_or(Verb::Fetch);
+            drawn
+                .lines
+                .push(Consequence { allowed: self.is_allowed(given), ..Consequence::new(verb, object) });
+        }
+        for given in self.of(Role::ProxyDomain) {
+            let Resource::Text(host) = &given.value else { continue };
+            drawn.arguments.push(self.call.argument(given));
+            let allowed = self.is_allowed(given);
+            drawn.lines.push(Consequence { allowed, ..Consequence::new(Verb::Reach, vec![foreign(host)]) });
+        }
+    }
+
+    /// People who are written to, or shared with.
+    fn people(&self, drawn: &mut ConsequenceLines<'a>) {
+        let permissions = self.of(Role::SharePermission);
+        for given in self.of(Role::EmailAddress) {
+            let Resource::Text(address) = &given.value else { continue };
+            drawn.arguments.push(self.call.argument(given));
+            let shares = !permissions.is_empty() || self.said() == Some(Verb::Share);
+            let (verb, joint) = if shares { (Verb::Share, "with ") } else { (Verb::Send, "a message to ") };
+            let mut object = vec![Piece::Ours(joint), foreign(address)];
+            for permission in &permissions {
+                let Resource::Text(text) = &permission.value else { continue };
+                drawn.arguments.push(self.call.argument(permission));
+                object.extend([Piece::Ours(" as "), foreign(text)]);
+            }
+            // What is written to people is nobody's to allow by itself: the call is asked about, or it is not.
+            drawn.lines.push(Consequence::new(verb, object));
+        }
+    }
+
+    /// The repositories at GitHub that are acted on, or the account.
+    fn github(&self, drawn: &mut ConsequenceLines<'a>) {
+        let (owners, repos) = (self.of(Role::GithubOwner), self.of(Role::GithubRepo));
+        let given: Vec<&ResolvedValue> = owners.iter().chain(&repos).copied().collect();
+        let texts = |of: &[&ResolvedValue]| -> Vec<String> {
+            let text = |given: &&ResolvedValue| match &given.value {
+                Resource::Text(text) => Some(text.to_string()),
+                Resource::Path(_) | Resource::Url(_) | Resource::Shapeless => None,
+            };
+            of.iter().filter_map(text).collect()
+        };
+        let (owners, repos) = (texts(&owners).join(", "), texts(&repos).join(", "));
+        let name = match (owners.is_empty(), repos.is_empty()) {
+            (true, true) => return,
+            (false, false) => format!("{owners}/{repos}"),
+            (false, true) => owners,
+            (true, false) => repos,
+        };
+        let (verb, object) = match self.said() {
+            Some(said) if said.only_looks() => (Verb::Read, vec![foreign(&name), Piece::Ours(" on GitHub")]),
+            Some(Verb::Delete) => {
+                (Verb::Delete, vec![Piece::Ours("at "), foreign(&name), Piece::Ours(" on GitHub")])
+            }
+            Some(_) | None => {
+                (Verb::Publish, vec![Piece::Ours("to "), foreign(&name), Piece::Ours(" on GitHub")])
+            }
+        };
+        drawn.arguments.extend(given.iter().map(|given| self.call.argument(given).as_ref()));
+        let allowed = given.iter().all(|given| self.is_allowed(given));
+        drawn.lines.push(Consequence { allowed, ..Consequence::new(verb, object) });
+    }
+}
+
+fn foreign(text: &str) -> Piece {
+    Piece::Foreign(foreign_line(text))
+}
+
+fn foreign_line(text: &str) -> String {
+    visible::line(text)
+}
+
+#[cfg(test)]
+mod tests;

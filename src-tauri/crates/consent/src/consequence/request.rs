@@ -1,0 +1,42 @@
+//! The line of a request that is no tool call and names no file: what it asks of its server.
+
+use super::{CallEffects, ConsequenceLines, foreign};
+use crate::{Consequence, Piece};
+use ironcurtain_policy::{JudgedRequest, Resource, Role, Verb};
+
+impl<'a> CallEffects<'a> {
+    /// The line of such a request; nothing for a call of a tool, or a request that names a file.
+    pub(super) fn request(&self, drawn: &mut ConsequenceLines<'a>) {
+        let Some(request) = self.call.request() else { return };
+        let mut text = |role: Role| {
+            let given = self.call.values(role).next()?;
+            let Resource::Text(text) = &given.value else { return None };
+            drawn.arguments.push(self.call.argument(given));
+            Some(foreign(text))
+        };
+        let of_server = || [Piece::Ours(" of the server "), foreign(self.call.server())];
+        let (prompt, resource) = (text(Role::PromptName), text(Role::ResourceUri));
+        let named = match (prompt, resource) {
+            (Some(prompt), _) => [Piece::Ours("the prompt "), prompt],
+            (None, Some(resource)) => [Piece::Ours("the resource "), resource],
+            (None, None) => return,
+        };
+        let object: Vec<Piece> = match (request, text(Role::PromptArgument)) {
+            (JudgedRequest::Complete, Some(argument)) => {
+                let argument = [Piece::Ours("the argument "), argument, Piece::Ours(" of ")];
+                argument.into_iter().chain(named).chain(of_server()).collect()
+            }
+            (_, _) => named.into_iter().chain(of_server()).collect(),
+        };
+        drawn.lines.push(Consequence::new(verb(request), object));
+    }
+}
+
+fn verb(request: JudgedRequest) -> Verb {
+    match request {
+        JudgedRequest::ReadResource => Verb::Read,
+        JudgedRequest::SubscribeResource => Verb::Follow,
+        JudgedRequest::GetPrompt => Verb::Use,
+        JudgedRequest::Complete => Verb::Complete,
+    }
+}

@@ -1,0 +1,283 @@
+//! Ask, record, grant: the one way from a question to what the person allows.
+//!
+//! - What is stopped, or was denied a moment ago, or comes from a client that asks too much, is not asked about; what is
+//!   asked about already waits for that answer; what was allowed late passes. In this order, and only here.
+//! - INVARIANT: a question is on record before the person sees it, its answer before it takes effect, and a grant before
+//!   it is given.
+//! - Never decides what may be asked or granted: it is handed both.
+
+use super::QuestionMetrics;
+use super::identical::{AskedFirst, QuestionEnd, Turn};
+use super::late::can_be_late;
+use super::missed::Inquiry;
+use super::rate::TooMany;
+use super::{Broker, Lifetime, NotApproved, Offer, Principal, QuestionLimits, QuestionOutcome, grants_of};
+use ironcurtain_audit::clock::{boot_ms, now_ms};
+use ironcurtain_audit::{Audit, AuditError, Entry, EscalationResult, Event, PolicyDecision};
+use ironcurtain_grants::{GrantError, Granted, Grants, StandingGrant, StoreError};
+use ironcurtain_paths::random_name;
+use ironcurtain_visible as visible;
+use std::io;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// The parts that every exchange uses.
+#[derive(Clone, Copy)]
+pub struct Exchange<'a> {
+    /// On whose behalf.
+    pub principal: &'a Principal,
+    /// The audit log.
+    pub audit: &'a Audit,
+    /// The questions.
+    pub broker: &'a Broker,
+    /// The grants.
+    pub grants: &'a Grants,
+    /// Moves whenever something that people are shown has changed.
+    pub changes: &'a watch::Sender<u64>,
+    /// Figures of what happens.
+    pub metrics: &'a dyn QuestionMetrics,
+    /// The limits of how much is asked.
+    pub limits: QuestionLimits,
+}
+
+/// The person's yes to a question.
+#[derive(Debug)]
+pub struct Approval {
+    /// The offer that was chosen.
+    pub offer: Offer,
+    /// The time for which it is allowed.
+    pub lifetime: Lifetime,
+    /// The question, as it is on record.
+    question: Entry,
+    /// Identical questions wait until what is allowed is granted.
+    _first: Option<AskedFirst>,
+}
+
+/// Why nothing is allowed.
+#[derive(Debug, thiserror::Error)]
+pub enum ExchangeError {
+    /// Nobody said yes.
+    #[error(transparent)]
+    NotApproved(#[from] NotApproved),
+    /// The kernel has no random bytes for the name of a question.
+    #[error("no question could be made: {0}")]
+    NoQuestion(io::Error),
+    /// The answer is none of those that were offered.
+    #[error("the answer names no offer")]
+    NoOffer,
+    /// It cannot be put on record.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// The kernel has no random bytes for the name of a grant.
+    #[error("no grant could be made: {0}")]
+    NoGrant(io::Error),
+    /// The database does not take the grant.
+    #[error("the grant could not be kept: {0}")]
+    NotKept(StoreError),
+}
+
+impl From<GrantError> for ExchangeError {
+    fn from(problem: GrantError) -> Self {
+        match problem {
+            GrantError::Audit(problem) => Self::Audit(problem),
+            GrantError::Store(problem) => Self::NotKept(problem),
+        }
+    }
+}
+
+impl Exchange<'_> {
+    /// A name for a question.
+    ///
+    /// # Errors
+    /// [`ExchangeError::NoQuestion`].
+    pub fn name(&self) -> Result<String, ExchangeError> {
+        random_name().map_err(ExchangeError::NoQuestion)
+    }
+
+    /// Puts a question to the person. Nothing is approved where `settled` completes first, or where the same was asked about
+    /// already and that answer is no refusal: then the call is to be judged again.
+    ///
+    /// # Errors
+    /// [`ExchangeError`], except for grants.
+    pub async fn ask(
+        &self,
+        inquiry: Inquiry,
+        settled: impl Future<Output = ()>,
+    ) -> Result<Option<Approval>, ExchangeError> {
+        if let Some(stop) = self.broker.stops().of(&inquiry.question.session, &inquiry.scope) {
+            return Err(self.unasked(&inquiry, NotApproved::Stopped(stop)).await);
+        }
+        if let Some(late) = self.broker.missed().take_yes(inquiry.identity, boot_ms()) {
+            return self.allowed_late(inquiry, late.question.id).await.map(Some);
+        }
+        match self.broker.identical.enter(inquiry.identity, &inquiry.question.id) {
+            Turn::Waits { question, over } => self.wait_for(&inquiry, question, over, settled).await,
+            Turn::Asks(first) => match self.ask_first(inquiry, settled).await {
+                Ok(approval) => Ok(approval.map(|approval| Approval { _first: Some(first), ..approval })),
+                Err(ExchangeError::NotApproved(why)) => {
+                    first.refuse(&why);
+                    Err(why.into())
+                }
+                Err(problem) => Err(problem),
+            },
+        }
+    }
+
+    /// Asks, unless the person said no a moment ago or is asked too much.
+    async fn ask_first(
+        &self,
+        inquiry: Inquiry,
+        settled: impl Future<Output = ()>,
+    ) -> Result<Option<Approval>, ExchangeError> {
+        let (asked, client) = (Instant::now(), &self.principal.client);
+        if let Some(no) = self.broker.denied.no_to(inquiry.call, asked) {
+            let why = NotApproved::StillDenied { note: no.note, seconds: whole_seconds(no.left) };
+            return Err(self.unasked(&inquiry, why).await);
+        }
+        let is_of_a_call = inquiry.question.tool.is_some();
+        let counted = self.broker.rate.count(&client.key, is_of_a_call, asked, self.limits.per_minute);
+        if let Err(TooMany { most, wait, is_first }) = counted {
+            let seconds = whole_seconds(wait);
+            if is_first {
+                let name = visible::line(&client.view.name);
+                self.broker.tell(&format!(
+                    "{name} has put {most} questions to you within a minute. What else it asks is denied for {seconds} s."
+                ));
+            }
+            return Err(self.unasked(&inquiry, NotApproved::TooMany { most, seconds }).await);
+        }
+        self.broker.missed().is_put(inquiry.identity);
+        let question = inquiry.question.clone();
+        let entry = Entry { question_id: Some(question.id.clone()), ..inquiry.entry.clone() };
+        self.audit.record(entry.clone()).await?;
+        self.metrics.asked();
+        self.changed();
+        let (offers, seconds) = (question.offers.clone(), question.deadline.as_secs());
+        let outcome = self.broker.ask(question, &inquiry.scope, settled).await;
+        self.changed();
+        let end = outcome.on_record();
+        self.metrics.answered(&end, asked.elapsed());
+        let mut answer = entry.follow_up(Event::Answer, format!("the question ended: {end}"));
+        answer.escalation_result = Some(end);
+        answer.human_ms = Some(u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
+        if let QuestionOutcome::Denied { note, reach } = &outcome {
+            answer.summary.push_str(&reach.on_record(note.as_deref()));
+            // A no takes effect whether it can be put on record or not.
+            self.broker.note_no(&inquiry, note.clone(), *reach, self.limits);
+        }
+        self.audit.record(answer).await?;
+        let (offer, lifetime) = match outcome {
+            QuestionOutcome::Allowed { offer, lifetime } => (offer, lifetime),
+            QuestionOutcome::Settled => {
+                self.broker.rate.give_back(&client.key, asked);
+                return Ok(None);
+            }
+            QuestionOutcome::Denied { note: Some(note), .. } => {
+                return Err(NotApproved::DeniedWithNote(note).into());
+            }
+            QuestionOutcome::Denied { note: None, .. } => return Err(NotApproved::Denied.into()),
+            QuestionOutcome::Stopped(stop) => return Err(NotApproved::Stopped(stop).into()),
+            QuestionOutcome::Unavailable(why) => return Err(NotApproved::Unavailable(why).into()),
+            QuestionOutcome::Closed => return Err(NotApproved::Closed.into()),
+            QuestionOutcome::TimedOut => {
+                if can_be_late(&inquiry) {
+                    self.broker.missed().keep(inquiry, boot_ms());
+                    self.changed();
+                }
+                return Err(NotApproved::TimedOut { seconds }.into());
+            }
+        };
+        self.broker.denied.forget(inquiry.call);
+        let offer = offers.into_iter().nth(offer).ok_or(ExchangeError::NoOffer)?;
+        Ok(Some(Approval { offer, lifetime, question: entry, _first: None }))
+    }
+
+    /// Waits for the answer to the same question, which is a no for all who wait or lets each be judged again.
+    async fn wait_for(
+        &self,
+        inquiry: &Inquiry,
+        question: String,
+        mut over: QuestionEnd,
+        settled: impl Future<Output = ()>,
+    ) -> Result<Option<Approval>, ExchangeError> {
+        let _waits = match self.broker.waits(&inquiry.question) {
+            Ok(waits) => waits,
+            Err(why) => return Err(self.unasked(inquiry, NotApproved::Unavailable(why.to_string())).await),
+        };
+        let mut entry = Entry { question_id: Some(question), ..inquiry.entry.clone() };
+        "it waits for the answer to the same question".clone_into(&mut entry.summary);
+        self.audit.record(entry.clone()).await?;
+        self.metrics.merged();
+        let refusal = tokio::select! {
+            refusal = over.refusal() => refusal,
+            () = settled => None,
+        };
+        let end = refusal.as_ref().map_or(EscalationResult::Settled, NotApproved::on_record);
+        let mut answer = entry.follow_up(Event::Answer, format!("the question ended: {end}"));
+        answer.escalation_result = Some(end);
+        self.audit.record(answer).await?;
+        refusal.map_or(Ok(None), |why| Err(why.into()))
+    }
+
+    /// The yes to a question that nobody had answered in time serves this call, and none after it.
+    async fn allowed_late(&self, inquiry: Inquiry, id: String) -> Result<Approval, ExchangeError> {
+        let entry = Entry { question_id: Some(id), ..inquiry.entry };
+        let mut answer =
+            entry.follow_up(Event::Answer, "the late yes to this question is used by the same call");
+        answer.escalation_result = Some(EscalationResult::Approved);
+        self.audit.record(answer).await?;
+        self.changed();
+        let offer = inquiry.question.offers.into_iter().next().ok_or(ExchangeError::NoOffer)?;
+        Ok(Approval { offer, lifetime: Lifetime::Once, question: entry, _first: None })
+    }
+
+    /// Puts on record that nobody is asked, and why.
+    async fn unasked(&self, inquiry: &Inquiry, why: NotApproved) -> ExchangeError {
+        let (by, rule) = why.ground();
+        let mut entry = inquiry.entry.clone();
+        entry.event = Event::Decision;
+        "denied".clone_into(&mut entry.summary);
+        entry.policy_decision = Some(PolicyDecision::deny(by, rule, &why.to_string()));
+        self.metrics.unasked(rule);
+        let recorded = self.audit.record(entry).await;
+        self.changed();
+        match recorded {
+            Ok(_) => why.into(),
+            Err(problem) => problem.into(),
+        }
+    }
+
+    /// Gives what the person approved for longer than once.
+    ///
+    /// # Errors
+    /// [`ExchangeError`]: nothing is granted.
+    pub async fn grant(&self, approval: &Approval, what: Vec<Granted>) -> Result<(), ExchangeError> {
+        let Approval { offer, lifetime, question, .. } = approval;
+        let id = question.question_id.as_deref().unwrap_or_default();
+        let (subject, when) = (self.principal.subject(), (*lifetime, now_ms()));
+        let grants = grants_of(what, &subject, when, &format!("question {id}"), random_name)
+            .map_err(ExchangeError::NoGrant)?;
+        let gift = |grant: StandingGrant| {
+            let summary = format!("{}, {}", offer.sentence, lifetime.words());
+            let mut entry = question.follow_up(Event::Grant, summary);
+            entry.arguments.clone_from(&question.arguments);
+            entry.paths.clear();
+            grant.what.note_in(&mut entry);
+            entry.grant_id = Some(grant.id.clone());
+            (grant, entry)
+        };
+        self.grants.give(grants.into_iter().map(gift).collect()).await?;
+        self.changed();
+        Ok(())
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|n| *n += 1);
+    }
+}
+
+/// The seconds until that time has passed.
+fn whole_seconds(left: Duration) -> u64 {
+    left.as_secs() + u64::from(left.subsec_nanos() > 0)
+}

@@ -1,0 +1,119 @@
+//! A call whose values are canonical as of now, and what the kernel must show for it.
+
+use crate::RequestedAccess;
+use crate::found_paths::{FoundPath, FoundPaths};
+use ironcurtain_grants::mounts::{Need, need};
+use ironcurtain_paths::{CanonicalPath, PathKind};
+use ironcurtain_policy::FileWrites;
+use ironcurtain_policy::{Access, ApprovalSubject, Denial, PendingApproval, ProtectedPaths, ResolvedCall};
+
+/// A call whose values are canonical as of now.
+#[derive(Debug)]
+pub struct LocatedCall {
+    /// The call that is judged and sent.
+    pub call: ResolvedCall,
+    /// The things found at each of its paths.
+    pub paths: FoundPaths,
+}
+
+impl LocatedCall {
+    /// The denial of a call that would show a sandboxed server something protected, too.
+    #[must_use]
+    pub fn uncovers(
+        &self,
+        sandbox: Option<&CanonicalPath>,
+        writes: FileWrites,
+        protected: &ProtectedPaths,
+    ) -> Option<Denial> {
+        let opens =
+            || self.opens(sandbox, writes, protected).map(|(folder, inside)| opens_too_much(&folder, inside));
+        self.exposes(protected.paths()).map(exposes).or_else(opens)
+    }
+
+    /// A folder that holds a protected path cannot be shown without showing that too.
+    fn exposes<'a>(&self, protected: &'a [CanonicalPath]) -> Option<(&CanonicalPath, &'a CanonicalPath)> {
+        let is_folder = |p: &&FoundPath| p.target == PathKind::Folder;
+        self.paths.iter().filter(is_folder).map(|p| &p.path).find_map(|folder| {
+            let inside = protected.iter().find(|p| folder.strictly_contains(p) && p.as_path().exists())?;
+            Some((folder, inside))
+        })
+    }
+
+    /// To make or remove a name its folder must be open for the server, and with it whatever lies there.
+    fn opens<'a>(
+        &self,
+        sandbox: Option<&CanonicalPath>,
+        writes: FileWrites,
+        protected: &'a ProtectedPaths,
+    ) -> Option<(CanonicalPath, &'a CanonicalPath)> {
+        let open =
+            self.paths.needs(&self.call, sandbox, writes).into_iter().filter(|n| n.writable).map(|n| n.path);
+        open.into_iter().find_map(|folder| {
+            // What does not exist yet could be made there.
+            // To change what is kept itself is refused by the judge, who says why.
+            let masked = protected.masked_in(&folder);
+            let kept = protected.read_only().iter().map(|kept| &kept.path);
+            let kept = kept.filter(|p| folder.strictly_contains(p) && !masked.contains(p));
+            let inside = protected.paths().iter().filter(|p| folder.contains(p)).chain(kept).next()?;
+            Some((folder, inside))
+        })
+    }
+}
+
+impl FoundPaths {
+    /// The paths that the kernel must show for the whole call, beside the session sandbox.
+    #[must_use]
+    pub fn needs(
+        &self,
+        call: &ResolvedCall,
+        sandbox: Option<&CanonicalPath>,
+        writes: FileWrites,
+    ) -> Vec<Need> {
+        let is_inside = |path: &CanonicalPath| sandbox.is_some_and(|sandbox| sandbox.contains(path));
+        let paths = call.paths().filter(|(_, _, path)| !is_inside(path));
+        let needs = paths.filter_map(|(role, argument, path)| {
+            let found = self.find(argument, path)?;
+            need(role.access()?, path, found.target, writes, nearest_folder(path))
+        });
+        ironcurtain_grants::mounts::united(needs)
+    }
+
+    /// The paths among the approvals, each with the access that it is for.
+    pub fn requested(&self, approvals: &[PendingApproval], writes: FileWrites) -> Vec<RequestedAccess> {
+        approvals.iter().filter_map(|approval| self.requested_path(approval, writes)).collect()
+    }
+
+    fn requested_path(&self, approval: &PendingApproval, writes: FileWrites) -> Option<RequestedAccess> {
+        let ApprovalSubject::Path(path) = &approval.subject else { return None };
+        let access: Access = approval.role?.access()?;
+        let found = self.find(&approval.argument, path)?;
+        let need = need(access, path, found.target, writes, nearest_folder(path));
+        Some(RequestedAccess { access, path: path.clone(), target: found.target, need })
+    }
+}
+
+fn opens_too_much(folder: &CanonicalPath, inside: &CanonicalPath) -> Denial {
+    let reason = format!(
+        "to make or remove a name in `{folder}` the whole folder must be open for the server, and it holds the protected `{inside}`; choose a folder in it"
+    );
+    Denial::protected(reason)
+}
+
+fn exposes((folder, inside): (&CanonicalPath, &CanonicalPath)) -> Denial {
+    let reason = format!(
+        "`{folder}` cannot be opened as a whole, because it holds the protected `{inside}`; name a folder or file in it"
+    );
+    Denial::protected(reason)
+}
+
+/// The nearest folder above a path that exists.
+fn nearest_folder(path: &CanonicalPath) -> Option<CanonicalPath> {
+    let mut above = path.parent();
+    while let Some(folder) = above {
+        if folder.as_path().is_dir() {
+            return Some(folder);
+        }
+        above = folder.parent();
+    }
+    None
+}

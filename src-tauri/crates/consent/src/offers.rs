@@ -1,0 +1,205 @@
+//! Offers that a person can choose from, made from what a call wants. Pure: the same call always gives the same offers.
+//!
+//! - The narrowest offer comes first.
+//! - A folder is offered only where [`GrantLimits::may_be_granted`] says so: never `/`, the home directory, or
+//!   anything that holds or lies in a protected path.
+//! - Nothing that removes is offered for always.
+
+mod project;
+mod request;
+mod tool;
+
+pub use tool::may_last;
+pub(super) use tool::tool_offer;
+
+use super::grantable::{Grantable, RequestedAccess, folders, merged};
+use super::{Consequence, Lifetime, Offer, Piece, Principal, Reach};
+use ironcurtain_grants::{GrantLimits, GrantSubject, Granted, StandingGrant};
+use ironcurtain_paths::{CanonicalPath, PathKind};
+use ironcurtain_policy::{Access, AccessSet};
+use ironcurtain_visible as visible;
+use project::{open_folder_offer, project_offers};
+
+/// The words on the choice to allow a call as a whole.
+pub(super) const THIS_CALL: &str = "this exact call";
+
+/// The longest foreign text within a sentence, in characters. The line of the question has all of it.
+const LONGEST_IN_SENTENCE: usize = 200;
+
+pub(super) const STANDING: [Lifetime; 4] =
+    [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always];
+
+/// The offers for a call of `client`. With something that is no path among it (`only_once`), no path stands.
+#[must_use]
+pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: GrantLimits<'_>) -> Vec<Offer> {
+    let requested = &grantable.requested;
+    let removes = requested.iter().any(|w| w.access == Access::Delete);
+    let standing = STANDING.into_iter().filter(|l| !(removes && *l == Lifetime::Always));
+    let mut offers = vec![Offer {
+        reach: Reach::Paths,
+        label: paths_label(requested),
+        sentence: paths_sentence(client, requested, limits.home),
+        lifetimes: std::iter::once(Lifetime::Once)
+            // A folder that is granted is a tree for the kernel: that is the other offer.
+            .chain(
+                standing
+                    .clone()
+                    .filter(|_| !only_once && requested.iter().all(|w| w.target != PathKind::Folder)),
+            )
+            .collect(),
+    }];
+    let folders = folders(requested);
+    if !only_once && !folders.is_empty() && folders.iter().all(|(f, _)| limits.may_be_granted(f)) {
+        let names: Vec<String> = folders.iter().map(|(f, _)| tilde(f, limits.home)).collect();
+        let access = folders.iter().fold(AccessSet::default(), |all, (_, a)| union(all, *a));
+        offers.push(Offer {
+            reach: Reach::Folders,
+            label: match names.as_slice() {
+                [] | [_] => format!("everything in {}", joined(&names)),
+                all => format!("everything in these {} folders", all.len()),
+            },
+            sentence: format!("{client} may {} everything in {} and below", verbs(access), joined(&names)),
+            lifetimes: standing.collect(),
+        });
+    }
+    if !only_once {
+        offers.extend(open_folder_offer(client, grantable, limits));
+        offers.extend(project_offers(client, grantable, limits));
+    }
+    offers
+}
+
+/// Takes the lifetimes from offers that this client and this server are not to have. Nothing that a new server does was seen yet,
+/// so nothing of it is for always. A client that the kernel does not show is no other than any that hides: nothing of it
+/// outlives its session.
+pub(super) fn limit(offers: &mut [Offer], principal: &Principal) {
+    let hides = principal.client.view.exe.is_none();
+    let may_be = |lifetime: &Lifetime| match lifetime {
+        Lifetime::Once | Lifetime::Session => true,
+        Lifetime::QuarterHour | Lifetime::Hour => !hides,
+        Lifetime::Always => !hides && !principal.is_new,
+    };
+    for offer in offers {
+        offer.lifetimes.retain(may_be);
+    }
+}
+
+/// Grants of this. `name` gives each its id.
+pub fn grants_of<E>(
+    opened: Vec<Granted>,
+    subject: &GrantSubject,
+    (lifetime, now_ms): (Lifetime, u64),
+    provenance: &str,
+    mut name: impl FnMut() -> Result<String, E>,
+) -> Result<Vec<StandingGrant>, E> {
+    let session = subject.session.clone().filter(|_| lifetime == Lifetime::Session);
+    let expires_ms =
+        lifetime.length().map(|l| now_ms.saturating_add(u64::try_from(l.as_millis()).unwrap_or(u64::MAX)));
+    let grant = |what| {
+        Ok(StandingGrant {
+            id: name()?,
+            subject: GrantSubject { session: session.clone(), ..subject.clone() },
+            what,
+            lifetime,
+            expires_ms,
+            created_ms: now_ms,
+            last_used_ms: None,
+            uses: 0,
+            provenance: provenance.to_owned(),
+        })
+    };
+    opened.into_iter().map(grant).collect()
+}
+
+/// A path for people: home as `~`, deceptive characters made visible.
+#[must_use]
+pub fn tilde(path: &CanonicalPath, home: &CanonicalPath) -> String {
+    visible::whole_path(&below_home(path.as_str(), home))
+}
+
+fn below_home(path: &str, home: &CanonicalPath) -> String {
+    let below = path.strip_prefix(home.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    below.map_or_else(|| path.to_owned(), |rest| format!("~{rest}"))
+}
+
+fn union(a: AccessSet, b: AccessSet) -> AccessSet {
+    AccessSet { read: a.read || b.read, write: a.write || b.write, delete: a.delete || b.delete }
+}
+
+fn verbs(access: AccessSet) -> String {
+    let words = [(access.read, "read"), (access.write, "write"), (access.delete, "delete")];
+    joined(&words.iter().filter(|(has, _)| *has).map(|(_, word)| (*word).to_owned()).collect::<Vec<_>>())
+}
+
+pub(super) fn joined(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}
+
+fn paths_label(requested: &[RequestedAccess]) -> String {
+    match merged(requested.iter().map(|w| (w.path.clone(), w.access))).len() {
+        0 => THIS_CALL.to_owned(),
+        1 => match requested.first().map(|w| w.target) {
+            Some(PathKind::Folder) => "this folder".to_owned(),
+            Some(PathKind::Missing) => "this one path".to_owned(),
+            Some(PathKind::File { .. } | PathKind::Special) | None => "this file".to_owned(),
+        },
+        n => these(n, requested),
+    }
+}
+
+/// "these 3 files": several paths, by what stands at all of them.
+fn these(count: usize, requested: &[RequestedAccess]) -> String {
+    let all = |is: fn(&PathKind) -> bool| requested.iter().all(|w| is(&w.target));
+    let things = match () {
+        () if all(|target| matches!(target, PathKind::File { .. })) => "files",
+        () if all(|target| matches!(target, PathKind::Folder)) => "folders",
+        () => "paths",
+    };
+    format!("these {count} {things}")
+}
+
+fn paths_sentence(client: &str, requested: &[RequestedAccess], home: &CanonicalPath) -> String {
+    let paths = merged(requested.iter().map(|w| (w.path.clone(), w.access)));
+    let access = paths.iter().fold(AccessSet::default(), |all, (_, a)| union(all, *a));
+    let what = match paths.as_slice() {
+        [] => return format!("{client} may make this call"),
+        [(path, _)] => tilde(path, home),
+        all => these(all.len(), requested),
+    };
+    format!("{client} may {} {what}", verbs(access))
+}
+
+/// The sentence on allowing a call as a whole: its worst effect, and how many more there are.
+pub(super) fn call_sentence(client: &str, lines: &[Consequence], home: &CanonicalPath) -> String {
+    let Some((worst, others)) = lines.split_first() else { return format!("{client} may make this call") };
+    let piece = |piece: &Piece| match piece {
+        Piece::Ours(words) => (*words).to_owned(),
+        Piece::Path(path) => below_home(path, home),
+        Piece::Foreign(text) => visible::quoted(&visible::line(&visible::ends(text, LONGEST_IN_SENTENCE))),
+    };
+    let object: String = worst.object.iter().map(piece).collect();
+    let others = match others.len() {
+        0 => String::new(),
+        1 => " and 1 other thing".to_owned(),
+        n => format!(" and {n} other things"),
+    };
+    format!("{client} may {} {object}{others}", worst.verb.word())
+}
+
+/// The folders that must be open for the server beside what it is asked for, a sentence each.
+pub(super) fn opened_beside(requested: &[RequestedAccess], home: &CanonicalPath) -> Vec<String> {
+    let beside = requested.iter().filter_map(|w| w.need.as_ref().filter(|need| need.path != w.path));
+    let mut folders: Vec<String> = beside.map(|need| tilde(&need.path, home)).collect();
+    folders.sort();
+    folders.dedup();
+    let sentence =
+        |folder: String| format!("To do this, the server briefly gets access to everything in {folder}.");
+    folders.into_iter().map(sentence).collect()
+}
+
+#[cfg(test)]
+mod tests;

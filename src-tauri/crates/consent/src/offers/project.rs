@@ -1,0 +1,57 @@
+//! The offers of the folder around all paths of a call: their project, or what is open to be read already. Pure.
+
+use super::{STANDING, tilde, verbs};
+use crate::grantable::{Grantable, folders};
+use crate::{Lifetime, Offer, Reach};
+use ironcurtain_grants::GrantLimits;
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::{Access, AccessSet};
+
+/// The offers of the project, the narrower first: to read it, where nothing else is asked for and its own folder is not
+/// offered already, and to change it. None where it may not be granted.
+pub(super) fn project_offers(client: &str, grantable: &Grantable, limits: GrantLimits<'_>) -> Vec<Offer> {
+    let Some(root) = grantable.project.as_ref().filter(|root| limits.may_be_granted(root)) else {
+        return Vec::new();
+    };
+    let name = tilde(root, limits.home);
+    let change = grantable.access_to_change();
+    let offer = |reach, access: AccessSet| Offer {
+        reach,
+        label: format!("the project {name}, to {}", verbs(access)),
+        sentence: format!("{client} may {} everything in the project {name} and below", verbs(access)),
+        lifetimes: lasting(change),
+    };
+    let read = AccessSet::only(Access::Read);
+    let reads = grantable.requested.iter().all(|requested| requested.access == Access::Read);
+    let is_its_folder = folders(&grantable.requested).iter().all(|(folder, _)| folder == root);
+    let to_read = (reads && !is_its_folder).then(|| offer(Reach::ProjectToRead, read));
+    to_read.into_iter().chain([offer(Reach::ProjectToChange, change)]).collect()
+}
+
+/// The offer to change what is in a folder that the person has opened to be read already, and that nothing else names. None
+/// where it may not be granted.
+pub(super) fn open_folder_offer(
+    client: &str,
+    grantable: &Grantable,
+    limits: GrantLimits<'_>,
+) -> Option<Offer> {
+    let changes = grantable.requested.iter().any(|requested| requested.access != Access::Read);
+    let is_named = |root: &CanonicalPath| {
+        grantable.project.as_ref() == Some(root)
+            || folders(&grantable.requested).iter().all(|(at, _)| at == root)
+    };
+    let root =
+        grantable.open.as_ref().filter(|root| changes && limits.may_be_granted(root) && !is_named(root))?;
+    let (name, access) = (tilde(root, limits.home), grantable.access_to_change());
+    Some(Offer {
+        reach: Reach::OpenFolderToChange,
+        label: format!("everything in {name}, which it may read already"),
+        sentence: format!("{client} may {} everything in {name} and below", verbs(access)),
+        lifetimes: lasting(access),
+    })
+}
+
+/// The lifetimes that such an access can have.
+fn lasting(access: AccessSet) -> Vec<Lifetime> {
+    STANDING.into_iter().filter(|lifetime| !(access.delete && *lifetime == Lifetime::Always)).collect()
+}

@@ -1,0 +1,157 @@
+//! The offer of a tool for longer than a call. Pure.
+
+use super::request::request_offer;
+use super::{STANDING, joined};
+use crate::{Lifetime, Offer, Reach};
+use ironcurtain_policy::{JudgedRequest, Role, ToolUse, Verb, words};
+use ironcurtain_visible as visible;
+
+/// Words in the name of a tool that runs what it is given.
+const RUNS: [&str; 13] = [
+    "run", "exec", "execute", "eval", "evaluate", "shell", "bash", "sh", "command", "cmd", "script", "spawn",
+    "launch",
+];
+
+/// The longest value within a label, in characters. The line of the question has more of it.
+const LONGEST: usize = 200;
+
+/// The offer to let `client` go on using a tool of `server` with the values that it is bound to. `runs` says that the tool runs
+/// what it is given.
+pub(crate) fn tool_offer(client: &str, server: &str, tool: &ToolUse, runs: bool) -> Offer {
+    if let Some(request) = JudgedRequest::parse(tool.tool()) {
+        return request_offer(client, server, (request, tool));
+    }
+    let name = visible::line(tool.tool());
+    let (label, what) = match (bound_text(tool), values(tool)) {
+        _ if tool.is_exact() => {
+            let exactly = format!("this exact call of {name}, any number of times");
+            (exactly.clone(), format!("repeat {exactly}"))
+        }
+        (Some(text), _) => (text.clone(), format!("send {text}, with {name}")),
+        (None, Some(values)) => (
+            format!("any use of {name} {values}"),
+            format!("use {name} {values}, whatever else the call says"),
+        ),
+        (None, None) if runs => {
+            (format!("any use of {name} (any command)"), format!("run any command with {name}"))
+        }
+        (None, None) => (format!("any use of {name}"), format!("use {name}, whatever the call says")),
+    };
+    let may_be = |lifetime: &Lifetime| may_last(tool, *lifetime) && !(runs && *lifetime == Lifetime::Always);
+    Offer {
+        reach: Reach::Tool,
+        label,
+        sentence: format!("{client} may {what}, through the server {server}"),
+        lifetimes: STANDING.into_iter().filter(may_be).collect(),
+    }
+}
+
+/// The values that a use is bound to, in words.
+fn values(tool: &ToolUse) -> Option<String> {
+    let show = |text: &str| visible::quoted(&visible::line(&visible::ends(text, LONGEST)));
+    Some(tool.bounds(show)).filter(|bounds| !bounds.is_empty())
+}
+
+/// "this exact text to x, any number of times", where nothing is bound but a text and who it goes to.
+fn bound_text(tool: &ToolUse) -> Option<String> {
+    let of = |role| tool.values().iter().filter(move |bound| bound.role == role);
+    let only = of(Role::EmailAddress).count() + of(Role::EmailBody).count() == tool.values().len();
+    of(Role::EmailBody).next().filter(|_| only)?;
+    let show = |text: &str| visible::quoted(&visible::line(&visible::ends(text, LONGEST)));
+    let people: Vec<String> = of(Role::EmailAddress).map(|bound| show(&bound.value)).collect();
+    let to = if people.is_empty() { String::new() } else { format!(" to {}", joined(&people)) };
+    Some(format!("this exact text{to}, any number of times"))
+}
+
+/// Returns `true` if a use of a tool may be allowed for so long. Of one that nobody has annotated, nobody knows what the
+/// same call does another day.
+pub fn may_last(tool: &ToolUse, lifetime: Lifetime) -> bool {
+    match lifetime {
+        Lifetime::Session => true,
+        Lifetime::Always => !tool.is_exact() && may_stand(tool.tool()),
+        Lifetime::Once | Lifetime::QuarterHour | Lifetime::Hour => !tool.is_exact(),
+    }
+}
+
+/// Returns `true` if a tool may be allowed for good: it neither takes away, nor moves, nor runs what it is given.
+fn may_stand(tool: &str) -> bool {
+    let removes =
+        matches!(Verb::of_tool(tool), Some(Verb::Delete | Verb::Forget | Verb::Move | Verb::Overwrite));
+    !removes && !words::of(tool).iter().any(|word| RUNS.contains(&&**word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_policy::{BoundValue, Role};
+
+    fn bound(argument: &str, role: Role, value: &str) -> BoundValue {
+        BoundValue { argument: argument.to_owned(), role, value: value.to_owned() }
+    }
+
+    #[test]
+    fn it_says_what_it_is_bound_to_and_that_the_rest_is_free() {
+        let values =
+            vec![bound("repo", Role::GithubRepo, "ironcurtain"), bound("owner", Role::GithubOwner, "provos")];
+        let offer = |tool: &ToolUse, runs| {
+            let offer = tool_offer("c", "s", tool, runs);
+            (offer.label, offer.sentence)
+        };
+        let issue = ToolUse::new("create_issue".to_owned(), values);
+        let got = tool_offer("Claude Code", "github", &issue, false);
+        let expected = Offer {
+            reach: Reach::Tool,
+            label: "any use of create_issue in provos/ironcurtain".into(),
+            sentence: "Claude Code may use create_issue in provos/ironcurtain, whatever else the call says, through the \
+                server github"
+                .into(),
+            lifetimes: STANDING.to_vec(),
+        };
+        assert_eq!(got, expected);
+        let to = || bound("to", Role::EmailAddress, "a b\u{202e}");
+        let text = bound("body", Role::EmailBody, "Hello");
+        assert_eq!(
+            offer(&ToolUse::new("send".to_owned(), vec![to(), text]), false),
+            (
+                "this exact text to \u{201c}a b\\u{202e}\u{201d}, any number of times".into(),
+                "c may send this exact text to \u{201c}a b\\u{202e}\u{201d}, any number of times, with send, through the server s"
+                    .into()
+            )
+        );
+        assert_eq!(
+            offer(&ToolUse::new("send".to_owned(), vec![to()]), false).0,
+            "any use of send with to \u{201c}a b\\u{202e}\u{201d}"
+        );
+        let any = |runs| offer(&ToolUse::new("do".to_owned(), Vec::new()), runs);
+        assert_eq!(
+            any(false),
+            ("any use of do".into(), "c may use do, whatever the call says, through the server s".into())
+        );
+        assert_eq!(
+            any(true),
+            (
+                "any use of do (any command)".into(),
+                "c may run any command with do, through the server s".into()
+            )
+        );
+    }
+
+    #[test]
+    fn what_takes_away_moves_or_runs_is_never_for_always() {
+        let always = |name: &str| {
+            let offer = tool_offer("c", "s", &ToolUse::new(name.to_owned(), Vec::new()), false);
+            assert!(offer.lifetimes.starts_with(&[Lifetime::Session, Lifetime::QuarterHour]), "{name}");
+            offer.lifetimes.contains(&Lifetime::Always)
+        };
+        for name in
+            ["delete_issue", "move_card", "find_and_delete", "run_command", "execute-sql", "replace_all"]
+        {
+            assert!(!always(name), "{name}");
+        }
+        for name in ["create_issue", "now", "add_observations", "describe_runtime"] {
+            assert!(always(name), "{name}");
+        }
+        let runs = tool_offer("c", "s", &ToolUse::new("now".to_owned(), Vec::new()), true);
+        assert!(!runs.lifetimes.contains(&Lifetime::Always), "by the role of its argument");
+    }
+}

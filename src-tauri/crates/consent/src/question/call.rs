@@ -1,0 +1,160 @@
+//! From an escalated call to the question a person sees. Pure.
+//!
+//! - Built from the call as it would be sent, secrets included: the person answers for what the person sees. Only the
+//!   record is redacted.
+//! - Nothing that is sent is left out. Binary content is told by its type, size and hash.
+
+use super::host_offer;
+use crate::comparison::FileComparison;
+use crate::consequence::{CallEffects, ConsequenceLines, consequences, text_of};
+use crate::found_paths::FoundPaths;
+use crate::grantable::Grantable;
+use crate::offers::{THIS_CALL, call_sentence, limit, offers, opened_beside, tool_offer};
+use crate::preview::{Previewed, preview};
+use crate::principal::{Principal, shown_client};
+use crate::{DenialScope, Question, Verb, beyond};
+use ironcurtain_grants::GrantLimits;
+use ironcurtain_paths::PathKind;
+use ironcurtain_policy::{Escalation, PendingApproval, ResolvedCall, Role};
+use ironcurtain_visible as visible;
+use serde_json::Value;
+use std::time::Duration;
+
+/// A question about a call, in its parts.
+#[derive(Debug)]
+pub struct CallQuestion<'a> {
+    /// Question id.
+    pub id: String,
+    /// Who asks, of which server.
+    pub principal: &'a Principal,
+    /// The tool.
+    pub tool: &'a str,
+    /// The judge's word.
+    pub escalation: &'a Escalation,
+    /// The things that it is asked about, as they can be granted.
+    pub grantable: &'a Grantable,
+    /// The things found at each of its paths.
+    pub found: &'a FoundPaths,
+    /// The file that it writes as it would become, where that can be told.
+    pub compared: Option<&'a FileComparison>,
+    /// The scope of a no for the rest of the session.
+    pub scope: &'a DenialScope,
+    /// The limits of what may be granted.
+    pub limits: GrantLimits<'a>,
+    /// The time for which the question waits.
+    pub deadline: Duration,
+}
+
+impl CallQuestion<'_> {
+    /// The question, as the person sees it.
+    #[must_use]
+    pub fn build(self) -> Question {
+        let Grantable { requested, hosts, tool, .. } = self.grantable;
+        let values = &self.escalation.values;
+        let plants = beyond::plants(&self.escalation.call, self.limits.home);
+        let only_once =
+            plants || requested.len() != values.len() || values.iter().any(PendingApproval::is_about_a_start);
+        let client = shown_client(&self.principal.client_view());
+        let server = visible::line(&self.principal.server);
+        let mut offers = offers(&client.name, self.grantable, only_once, self.limits);
+        offers.extend(host_offer(&client.name, &server, hosts));
+        let runs = self.escalation.call.values(Role::Command).next().is_some();
+        offers.extend(tool.as_ref().map(|tool| tool_offer(&client.name, &server, tool, runs)));
+        limit(&mut offers, self.principal);
+        let arguments = self.escalation.call.transport_arguments();
+        // What is written elsewhere than to a file is told as any other argument is.
+        let writes = self.escalation.call.values(Role::WritePath).next().is_some();
+        let compared = self.compared.map(|compared| &compared.outcome);
+        let preview = if writes { preview(arguments, compared) } else { None };
+        let drawn = consequences(&CallEffects {
+            call: &self.escalation.call,
+            found: self.found,
+            asked: &self.escalation.values,
+            amount: preview.as_ref().map(|preview| preview.amount.clone()),
+            home: self.limits.home,
+        });
+        // What is no path is allowed with the call, and says what it does.
+        if (plants || requested.is_empty() || requested.len() != values.len())
+            && let Some(whole) = offers.first_mut()
+        {
+            whole.label = THIS_CALL.to_owned();
+            whole.sentence = call_sentence(&client.name, &drawn.lines, self.limits.home);
+        }
+        let worst = beyond::worst_reason(self.escalation);
+        let light = !only_once
+            && self.principal.sandboxed
+            && !self.principal.remote
+            && requested.iter().all(|asked| matches!(asked.target, PathKind::File { .. }))
+            && drawn.lines.iter().all(|line| matches!(line.verb, Verb::Read | Verb::Change));
+        let mut also: Vec<String> = plants.then(|| beyond::PLANTS.to_owned()).into_iter().collect();
+        // Without a sandbox everything is open as it is, or nothing is.
+        if self.principal.sandboxed {
+            also.extend(opened_beside(requested, self.limits.home));
+        }
+        also.extend(beyond::other_reasons(self.escalation, worst));
+        Question {
+            fits_a_batch: light && also.is_empty(),
+            also,
+            id: self.id,
+            denial: self.scope.words(self.limits.home),
+            session: self.principal.session.clone(),
+            server,
+            server_command: visible::line(&self.principal.server_command),
+            sandboxed: self.principal.sandboxed,
+            remote: self.principal.remote,
+            tool: Some(visible::line(self.tool)),
+            with: beside(&drawn, preview.as_ref(), &self.escalation.call),
+            consequences: drawn.lines,
+            rule: visible::line(&worst.rule),
+            reason: visible::line(&worst.reason),
+            preview: preview.map(|preview| preview.shown),
+            arguments: arguments.iter().map(shown).collect(),
+            offers,
+            client,
+            deadline: self.deadline,
+            notice: None,
+        }
+    }
+}
+
+/// An argument by its name, in full.
+fn shown((name, value): (&String, &Value)) -> (String, String) {
+    (visible::line(name), text_of(value))
+}
+
+/// The arguments that neither a line nor the preview tells; those with a meaning first.
+fn beside(
+    drawn: &ConsequenceLines<'_>,
+    preview: Option<&Previewed>,
+    call: &ResolvedCall,
+) -> Vec<(String, String)> {
+    let is_told = |name: &str| {
+        drawn.arguments.contains(&name) || preview.is_some_and(|preview| preview.argument == name)
+    };
+    let means = |name: &str| call.given().iter().any(|given| **call.argument(given) == *name);
+    // Of a known tool an argument that is null is one that is not given.
+    let says_something = |value: &Value| call.is_unannotated() || !value.is_null();
+    let arguments = call.transport_arguments().iter();
+    let mut left: Vec<(&String, &Value)> =
+        arguments.filter(|(name, value)| says_something(value) && !is_told(name)).collect();
+    left.sort_by_key(|(name, _)| !means(name));
+    left.into_iter().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_argument_is_shown_in_full_as_it_would_be_sent() {
+        let of = |value: &Value| shown((&"a\n".to_owned(), value));
+        assert_eq!(
+            of(&json!("ghp_0123456789abcdefghij")),
+            ("a\\u{a}".into(), "ghp_0123456789abcdefghij".into())
+        );
+        let long = format!("{} DROP TABLE customers", "z".repeat(100_000));
+        assert_eq!(of(&json!(long)).1, long);
+        assert_eq!(of(&json!({ "b": ["x\u{202e}", 1] })).1, "{\"b\":[\"x\\u{202e}\",1]}");
+    }
+}

@@ -1,0 +1,145 @@
+//! Hosts: the question about one that a server wants to reach by itself, and the offer of those that a call names. Pure.
+
+use crate::offers::{STANDING, joined, limit};
+use crate::principal::{Principal, shown_client};
+use crate::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
+use ironcurtain_egress::HostPort;
+use ironcurtain_visible as visible;
+use std::time::Duration;
+
+/// The rule's name in questions about a host, which no rule of the policy asks.
+pub const RULE: &str = "network.askUnknown";
+
+/// A question about a host, in its parts.
+#[derive(Debug)]
+pub struct HostQuestion<'a> {
+    /// Question id.
+    pub id: String,
+    /// The server that wants to reach it, on behalf of whom.
+    pub principal: &'a Principal,
+    /// The host and port that the server wants to reach.
+    pub target: &'a HostPort,
+    /// The time for which the question waits.
+    pub deadline: Duration,
+}
+
+impl HostQuestion<'_> {
+    /// The question, as the person sees it.
+    #[must_use]
+    pub fn build(self) -> Question {
+        let client = shown_client(&self.principal.client_view());
+        let server = visible::line(&self.principal.server);
+        let target = visible::line(&self.target.to_string());
+        let hosts = std::slice::from_ref(self.target);
+        let mut offers: Vec<Offer> = standing(&client.name, &server, hosts).into_iter().collect();
+        for offer in &mut offers {
+            offer.lifetimes.insert(0, Lifetime::Once);
+        }
+        limit(&mut offers, self.principal);
+        Question {
+            id: self.id,
+            session: self.principal.session.clone(),
+            server_command: visible::line(&self.principal.server_command),
+            // A server without a sandbox has no proxy that could ask.
+            sandboxed: true,
+            remote: false,
+            tool: None,
+            consequences: vec![Consequence::new(Verb::Reach, vec![Piece::Foreign(target.clone())])],
+            with: Vec::new(),
+            also: Vec::new(),
+            denial: format!("reaching {target}"),
+            rule: RULE.to_owned(),
+            reason: format!("the host is not on the list of the server {server}"),
+            arguments: Vec::new(),
+            preview: None,
+            offers,
+            server,
+            client,
+            fits_a_batch: false,
+            deadline: self.deadline,
+            notice: None,
+        }
+    }
+}
+
+/// The offer to let `server` reach hosts for longer than a call; none where there is no host.
+#[must_use]
+pub fn standing(client: &str, server: &str, hosts: &[HostPort]) -> Option<Offer> {
+    let mut names: Vec<String> = hosts.iter().map(|host| visible::line(&host.to_string())).collect();
+    names.dedup();
+    let label = match names.len() {
+        0 => return None,
+        1 => "this host and port".to_owned(),
+        n => format!("these {n} hosts"),
+    };
+    Some(Offer {
+        reach: Reach::Host,
+        label,
+        sentence: format!("{client} may reach {} through the server {server}", joined(&names)),
+        lifetimes: STANDING.to_vec(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::question;
+    use ironcurtain_grants::Client;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_question_about_a_host_names_it_and_says_who_would_reach_it() {
+        let got = HostQuestion {
+            id: "q".into(),
+            principal: &Principal {
+                session: "s".into(),
+                client: Client { key: "k".into(), view: question("q").client },
+                says_it_is: Arc::default(),
+                server: "fetch".into(),
+                server_command: "npx fetch".into(),
+                sandboxed: true,
+                remote: false,
+                is_new: false,
+            },
+            target: &HostPort::parse("B\u{fc}cher.example:443", None).unwrap(),
+            deadline: Duration::from_secs(45),
+        }
+        .build();
+        let expected = Question {
+            server: "fetch".into(),
+            server_command: "npx fetch".into(),
+            tool: None,
+            consequences: vec![Consequence {
+                verb: Verb::Reach,
+                object: vec![Piece::Foreign("xn--bcher-kva.example:443".into())],
+                ..question("q").consequences[0].clone()
+            }],
+            denial: "reaching xn--bcher-kva.example:443".into(),
+            fits_a_batch: false,
+            rule: "network.askUnknown".into(),
+            reason: "the host is not on the list of the server fetch".into(),
+            offers: vec![Offer {
+                reach: Reach::Host,
+                label: "this host and port".into(),
+                sentence: "claude may reach xn--bcher-kva.example:443 through the server fetch".into(),
+                // Nothing shows which program its client is.
+                lifetimes: vec![Lifetime::Once, Lifetime::Session],
+            }],
+            ..question("q")
+        };
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn hosts_of_a_call_are_offered_for_longer_than_the_call() {
+        let hosts = ["a.test:443", "b.test:80"].map(|text| HostPort::parse(text, None).unwrap());
+        assert_eq!(standing("claude", "fetch", &[]), None);
+        let expected = Offer {
+            reach: Reach::Host,
+            label: "these 2 hosts".into(),
+            sentence: "claude may reach a.test:443 and b.test:80 through the server fetch".into(),
+            lifetimes: STANDING.to_vec(),
+        };
+        assert_eq!(standing("claude", "fetch", &hosts), Some(expected));
+    }
+}

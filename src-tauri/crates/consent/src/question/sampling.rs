@@ -1,0 +1,152 @@
+//! A server's request for the client's model, as a question. Pure.
+
+use crate::principal::{Principal, shown_client};
+use crate::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb, binary};
+use ironcurtain_visible as visible;
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// The rule's name in questions about sampling, which no rule of the policy asks.
+pub const RULE: &str = "sampling";
+
+/// A question about a request for the client's model, in its parts.
+#[derive(Debug)]
+pub struct SamplingQuestion<'a> {
+    /// Question id.
+    pub id: String,
+    /// The server that asks, and whose model.
+    pub principal: &'a Principal,
+    /// The request's parameters.
+    pub params: &'a Map<String, Value>,
+    /// The time for which the question waits.
+    pub deadline: Duration,
+}
+
+impl SamplingQuestion<'_> {
+    /// The question, as the person sees it: with the whole text that would go to the model.
+    #[must_use]
+    pub fn build(self) -> Question {
+        let client = shown_client(&self.principal.client_view());
+        let server = visible::line(&self.principal.server);
+        let arguments = said(self.params);
+        let text: Vec<String> = arguments.iter().map(|(who, text)| format!("{who}: {text}")).collect();
+        let offer = Offer {
+            reach: Reach::Request,
+            label: "this request".to_owned(),
+            sentence: format!(
+                "{} may have its model answer this, and the server {server} gets the answer",
+                client.name
+            ),
+            lifetimes: vec![Lifetime::Once],
+        };
+        Question {
+            id: self.id,
+            session: self.principal.session.clone(),
+            server_command: visible::line(&self.principal.server_command),
+            sandboxed: self.principal.sandboxed,
+            remote: self.principal.remote,
+            tool: None,
+            consequences: vec![Consequence::new(
+                Verb::AskModel,
+                vec![Piece::Ours("the server "), Piece::Foreign(server.clone())],
+            )],
+            with: Vec::new(),
+            also: vec!["The server wrote the text, and gets what the model answers.".to_owned()],
+            denial: "sampling/createMessage".to_owned(),
+            rule: RULE.to_owned(),
+            reason: format!("the server {server} asks for it by itself"),
+            preview: Some(Preview::Content(text.join("\n"))),
+            arguments,
+            offers: vec![offer],
+            server,
+            client,
+            fits_a_batch: false,
+            deadline: self.deadline,
+            notice: None,
+        }
+    }
+}
+
+/// Everything that goes to the model, and by whose voice; then what else the request says.
+fn said(params: &Map<String, Value>) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    if let Some(Value::String(system)) = params.get("systemPrompt") {
+        all.push(("system".to_owned(), visible::lines(system)));
+    }
+    for message in params.get("messages").and_then(Value::as_array).into_iter().flatten() {
+        let who = message.get("role").and_then(Value::as_str).unwrap_or("message");
+        let content = message.get("content").unwrap_or(&Value::Null);
+        let blocks = content.as_array().map_or_else(|| std::slice::from_ref(content), Vec::as_slice);
+        all.extend(blocks.iter().map(|block| (visible::line(who), visible::lines(&block_text(block)))));
+    }
+    let told = ["systemPrompt", "messages", "_meta"];
+    let rest = params.iter().filter(|(name, _)| !told.contains(&name.as_str()));
+    all.extend(rest.map(|(name, value)| (visible::line(name), visible::lines(&value.to_string()))));
+    all
+}
+
+/// The text of a block; of a picture or a sound its claimed type, size and hash.
+fn block_text(block: &Value) -> String {
+    let text = |field: &str| block.get(field).and_then(Value::as_str);
+    match (text("type"), text("text"), text("data")) {
+        (Some("text"), Some(text), _) => text.to_owned(),
+        (Some(kind), _, Some(data)) => {
+            let claimed = format!("{kind}, {}", text("mimeType").unwrap_or("of no type"));
+            binary::described_as(&claimed, data).unwrap_or_else(|| block.to_string())
+        }
+        _ => block.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::question;
+    use ironcurtain_grants::Client;
+    use serde_json::json;
+    use std::sync::Arc;
+
+    #[test]
+    fn all_of_the_text_is_shown_with_whose_voice_it_has() {
+        let long = "x".repeat(5000);
+        let params = json!({
+            "systemPrompt": "be\u{202e} good", "maxTokens": 10, "messages": [
+                { "role": "user", "content": { "type": "text", "text": long } },
+                { "role": "assistant", "content": [{ "type": "image", "mimeType": "image/png", "data": "iVBORw==" }] },
+            ],
+        });
+        let principal = Principal {
+            session: "s".into(),
+            client: Client { key: "k".into(), view: question("q").client },
+            says_it_is: Arc::default(),
+            server: "notes".into(),
+            server_command: "notes".into(),
+            sandboxed: true,
+            remote: false,
+            is_new: false,
+        };
+        let got = SamplingQuestion {
+            id: "q".into(),
+            principal: &principal,
+            params: params.as_object().unwrap(),
+            deadline: Duration::from_secs(45),
+        }
+        .build();
+        let shown: Vec<(&str, &str)> =
+            got.arguments.iter().map(|(who, text)| (who.as_str(), text.as_str())).collect();
+        let expected = [
+            ("system", "be\\u{202e} good"),
+            ("user", long.as_str()),
+            (
+                "assistant",
+                "(image, image/png, 4 bytes, SHA-256 0f4636c78f65d3639ece5a064b5ae753e3408614a14fb18ab4d7540d2c248543)",
+            ),
+            ("maxTokens", "10"),
+        ];
+        assert_eq!(shown, expected);
+        let Some(Preview::Content(text)) = &got.preview else { panic!() };
+        assert!(text.contains(&long) && text.starts_with("system: be"));
+        assert_eq!((got.tool, got.consequences[0].verb, got.offers.len()), (None, Verb::AskModel, 1));
+        assert_eq!(got.offers[0].lifetimes, [Lifetime::Once]);
+    }
+}

@@ -1,0 +1,245 @@
+//! A question that cannot be shown is denied at once, with the reason, before anybody waits for it.
+//!
+//! - What waits costs bounded memory: so many questions of a session, each so long.
+
+use super::{Question, binary};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The number of questions of one session that wait at a time. Nobody answers more of them before the last is over.
+const MOST_OF_A_SESSION: usize = 100;
+
+/// The most text of a call that is shown, in bytes: 256 KiB.
+const LONGEST: usize = 256 * 1024;
+
+/// The most memory that a question takes, in bytes: the text of the call in several places, and all else that it tells.
+const LARGEST: usize = 8 * LONGEST;
+
+/// The most memory that all questions of one session take, in bytes: 32 MiB.
+const LARGEST_OF_A_SESSION: usize = 32 * 1024 * 1024;
+
+/// The descriptors that a dialog takes (fonts, pictures, the display). With fewer it may be shown without its text.
+const SPARE: usize = 32;
+
+/// A call sends more text than is shown, so that nobody is asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this call sends {} kB of text, too long to show; at most {} kB can be shown: send less at a time", .length / 1024, LONGEST / 1024
+)]
+pub struct TooLongToShow {
+    /// The length of the text, in bytes.
+    length: usize,
+}
+
+impl TooLongToShow {
+    /// Refuses arguments that are too long, before anything is made of them. Marks of what is shown are not counted here.
+    ///
+    /// # Errors
+    /// [`TooLongToShow`]
+    pub fn check(arguments: &Map<String, Value>) -> Result<(), Self> {
+        Self::check_length(arguments.iter().map(|(name, value)| name.len() + shown_length(value)).sum())
+    }
+
+    fn check_length(length: usize) -> Result<(), Self> {
+        if length > LONGEST { Err(Self { length }) } else { Ok(()) }
+    }
+}
+
+/// The length of a value's texts; of binary content that of its description.
+fn shown_length(value: &Value) -> usize {
+    match value {
+        Value::String(text) => binary::described(text).map_or(text.len(), |description| description.len()),
+        Value::Array(items) => items.iter().map(shown_length).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + shown_length(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
+/// Why a question cannot be shown, for the agent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NotShowable {
+    /// It sends more than anybody reads.
+    #[error(transparent)]
+    TooLongToShow(#[from] TooLongToShow),
+    /// Something beside what is sent is too long.
+    #[error("the question about this call has {length} bytes, too long to show; ask for less at a time")]
+    TooLong {
+        /// The length of its text, in bytes.
+        length: usize,
+    },
+    /// Its session has too many that wait.
+    #[error(
+        "{MOST_OF_A_SESSION} questions of this session wait for the user already; wait for their answers"
+    )]
+    TooMany,
+    /// Its session has too much text that waits.
+    #[error("the questions of this session that wait have too much text already; wait for their answers")]
+    TooMuch,
+    /// A dialog would be shown without its text.
+    #[error(
+        "IronCurtain has no file descriptors left to show a question with; end sessions that are not needed"
+    )]
+    NoDescriptors,
+}
+
+/// The questions that wait, by session.
+#[derive(Debug, Clone, Default)]
+pub(super) struct WaitingQuestions(Arc<Mutex<HashMap<String, Waiting>>>);
+
+/// The questions of one session that wait.
+#[derive(Debug, Default)]
+struct Waiting {
+    count: usize,
+    bytes: usize,
+}
+
+/// One question that waits. Dropped, it waits no more.
+#[derive(Debug)]
+pub(super) struct WaitingQuestion {
+    all: WaitingQuestions,
+    session: String,
+    bytes: usize,
+}
+
+impl WaitingQuestions {
+    /// Takes one more of a session.
+    ///
+    /// # Errors
+    /// [`NotShowable`]: nothing is taken.
+    pub(super) fn enter(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
+        has_descriptors()?;
+        TooLongToShow::check_length(sent(question))?;
+        let bytes = serde_json::to_vec(question).map_or(usize::MAX, |text| text.len());
+        if bytes > LARGEST {
+            return Err(NotShowable::TooLong { length: bytes });
+        }
+        let mut waiting = self.lock();
+        let of_session = waiting.entry(question.session.clone()).or_default();
+        if of_session.count >= MOST_OF_A_SESSION {
+            return Err(NotShowable::TooMany);
+        }
+        if of_session.bytes + bytes > LARGEST_OF_A_SESSION {
+            return Err(NotShowable::TooMuch);
+        }
+        of_session.count += 1;
+        of_session.bytes += bytes;
+        Ok(WaitingQuestion { all: self.clone(), session: question.session.clone(), bytes })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for WaitingQuestion {
+    fn drop(&mut self) {
+        let mut waiting = self.all.lock();
+        if let Some(of_session) = waiting.get_mut(&self.session) {
+            of_session.count -= 1;
+            of_session.bytes -= self.bytes;
+            if of_session.count == 0 {
+                waiting.remove(&self.session);
+            }
+        }
+    }
+}
+
+/// The length of all that is sent, as it is shown.
+fn sent(question: &Question) -> usize {
+    question.arguments.iter().map(|(name, value)| name.len() + value.len()).sum()
+}
+
+fn has_descriptors() -> Result<(), NotShowable> {
+    let taken: io::Result<Vec<File>> = (0..SPARE).map(|_| File::open("/")).collect();
+    let none_left = |e: &io::Error| {
+        let code = e.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
+        matches!(code, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
+    };
+    match taken {
+        Err(e) if none_left(&e) => Err(NotShowable::NoDescriptors),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::question;
+    use super::*;
+
+    #[test]
+    fn a_session_has_so_many_questions_and_another_has_its_own() {
+        let waiting = WaitingQuestions::default();
+        let other = Question { session: "other".into(), ..question("q") };
+        let mut entered: Vec<WaitingQuestion> =
+            (0..MOST_OF_A_SESSION).map(|_| waiting.enter(&question("q")).unwrap()).collect();
+        assert!(
+            waiting
+                .enter(&question("q"))
+                .unwrap_err()
+                .to_string()
+                .starts_with("100 questions of this session wait")
+        );
+        let of_other = waiting.enter(&other).unwrap();
+        entered.pop();
+        entered.push(waiting.enter(&question("q")).unwrap());
+        drop(of_other);
+        assert_eq!(waiting.lock().len(), 1);
+        drop(entered);
+        assert!(waiting.lock().is_empty());
+    }
+
+    #[test]
+    fn more_text_than_anybody_reads_is_refused_and_less_is_asked_about() {
+        let of = |length| Question { arguments: vec![("a".into(), "x".repeat(length))], ..question("q") };
+        let waiting = WaitingQuestions::default();
+        let refused = waiting.enter(&of(300 * 1024)).unwrap_err().to_string();
+        let expected = "this call sends 300 kB of text, too long to show; at most 256 kB can be shown: send less at a time";
+        assert_eq!(refused, expected);
+        assert!(waiting.enter(&of(LONGEST)).is_err(), "with its name");
+        waiting.enter(&of(LONGEST - 1)).unwrap();
+        waiting.enter(&of(200 * 1024)).unwrap();
+    }
+
+    #[test]
+    fn arguments_that_are_too_long_are_refused_before_anything_is_made_of_them() {
+        let check = |text: String| {
+            let arguments = serde_json::json!({ "path": "/a", "nested": [{ "content": text }] });
+            TooLongToShow::check(arguments.as_object().unwrap())
+        };
+        assert_eq!(check("x".repeat(LONGEST)), Err(TooLongToShow { length: LONGEST + 19 }));
+        check("x".repeat(LONGEST - 19)).unwrap();
+    }
+
+    #[test]
+    fn a_session_has_so_much_text_that_waits() {
+        let long = |session: &str| Question {
+            session: session.into(),
+            arguments: vec![("a".into(), "x".repeat(LONGEST - 1))],
+            with: vec![("a".into(), "x".repeat(LONGEST - 1))],
+            ..question("q")
+        };
+        let waiting = WaitingQuestions::default();
+        let mut entered = Vec::new();
+        let refused = loop {
+            match waiting.enter(&long("s")) {
+                Ok(question) => entered.push(question),
+                Err(refused) => break refused,
+            }
+        };
+        assert_eq!((refused, entered.len()), (NotShowable::TooMuch, 63));
+        waiting.enter(&long("other")).unwrap();
+        entered.pop();
+        waiting.enter(&long("s")).unwrap();
+    }
+
+    #[test]
+    fn what_is_not_sent_has_a_bound_as_well() {
+        let of = |length| Question { server_command: "x".repeat(length), ..question("q") };
+        let refused = WaitingQuestions::default().enter(&of(LARGEST)).unwrap_err().to_string();
+        assert!(refused.contains("too long to show"), "{refused}");
+        WaitingQuestions::default().enter(&of(LONGEST)).unwrap();
+    }
+}

@@ -1,0 +1,107 @@
+//! Text that is not ours on a terminal: behind a mark, and never more columns than there are.
+//!
+//! - INVARIANT: no line is wider than it is told to be, by a measure that no terminal exceeds: one column for what is
+//!   ASCII, two for every other character. A narrower one only leaves columns free.
+
+use ironcurtain_visible as visible;
+
+/// The mark of something left out.
+const CUT: char = '\u{2026}';
+
+/// Text on one line, its line feeds and its [`visible::spaces`] written out, and letters that would turn the order of others.
+pub(super) fn line(text: &str) -> String {
+    visible::path(text)
+}
+
+/// The beginning of a line, and how many characters were left out.
+pub(super) fn head(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let left_out = |kept: &str| format!("{CUT} ({} more)", text.chars().count() - kept.chars().count());
+    let mut kept = taken(text.chars(), width.saturating_sub(columns(&left_out(""))));
+    kept.push_str(&left_out(&kept));
+    kept
+}
+
+/// The beginning and the end of a path, and how many characters were left out between: its last names say most of it.
+pub(super) fn ends(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let all = text.chars().count();
+    let left_out = |kept: usize| format!("{CUT}({} more){CUT}", all - kept);
+    let room = width.saturating_sub(columns(&left_out(0)));
+    let head = taken(text.chars(), room / 3);
+    let tail: String = taken(text.chars().rev(), room - room / 3).chars().rev().collect();
+    format!("{head}{}{tail}", left_out(head.chars().count() + tail.chars().count()))
+}
+
+/// All of it, in pieces that are not wider than this; an empty line is one piece.
+pub fn pieces(text: &str, width: usize) -> Vec<String> {
+    let text = text.replace('\t', "    ");
+    let mut all = Vec::new();
+    for line in visible::lines(&text).split('\n') {
+        let mut rest = line;
+        loop {
+            // Something at least, so that it ends.
+            let piece = Some(taken(rest.chars(), width)).filter(|piece| !piece.is_empty());
+            let piece = piece.unwrap_or_else(|| rest.chars().take(1).collect());
+            rest = rest.get(piece.len()..).unwrap_or_default();
+            all.push(piece);
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+    all
+}
+
+/// The greatest width of a text.
+pub(super) fn columns(text: &str) -> usize {
+    text.chars().map(width_of).sum()
+}
+
+fn taken(text: impl Iterator<Item = char>, width: usize) -> String {
+    let mut used = 0;
+    let fits = |c: &char| {
+        used += width_of(*c);
+        used <= width
+    };
+    text.take_while(fits).collect()
+}
+
+fn width_of(c: char) -> usize {
+    if c.is_ascii() { 1 } else { 2 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        assert_eq!(head("short", 5), "short");
+        assert_eq!(head(&"x".repeat(100), 20), "xxxxxxx\u{2026} (93 more)");
+        let path = format!("/home/u/{}/secret.txt", "x".repeat(100));
+        assert_eq!(ends(&path, 40), "/home/u/\u{2026}(93 more)\u{2026}xxxxxxx/secret.txt");
+        assert_eq!(line("a\n1  Allow"), "a\\u{a}1\\u{20}×2Allow");
+        // A terminal has no way to keep it in its place; the dialog has, and is given the letters.
+        assert_eq!(line("read /docs/\u{5d0}/x"), "read /docs/\\u{5d0}/x");
+        assert_eq!(pieces("abcde\n\n\tf\u{202e}", 4), ["abcd", "e", "", "    ", "f\\u{", "202e", "}"]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_is_wider_than_it_may_be(text in "\\PC{0,80}|[a-z /\u{4e00}\u{1f600}\n\t\u{202e}]{0,80}", width in 20_usize..90) {
+            let whole = line(&text);
+            for cut in [head(&whole, width), ends(&whole, width)] {
+                prop_assert!(columns(&cut) <= width && !cut.contains('\n'), "{cut}");
+            }
+            let pieces = pieces(&text, width);
+            prop_assert!(pieces.iter().all(|piece| columns(piece) <= width && !piece.contains('\n')));
+            prop_assert_eq!(pieces.concat(), visible::lines(&text.replace('\t', "    ")).replace('\n', ""));
+        }
+    }
+}

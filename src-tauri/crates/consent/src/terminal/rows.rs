@@ -1,0 +1,345 @@
+//! A question as rows of a terminal: a label of ours, a mark, and the text that is not ours.
+//!
+//! - INVARIANT: a line that has the mark after its label is the only kind with foreign text in it; every other line is
+//!   made of our own words and numbers. No line is wider than the terminal, so that it never goes on in the next.
+//! - What is sent is drawn in full, or the screen says that it is not: then its answers do not count.
+//! - Each label begins with a letter of ours: a terminal that turns lines by their first letter turns none of these.
+
+use super::quote::{columns, ends, head, line, pieces};
+use crate::{Consequence, Lifetime, Offer, Piece, Preview, Question};
+
+/// The narrowest terminal that a question is drawn on.
+pub(super) const NARROWEST: usize = 36;
+
+/// The widest label.
+const LABEL: usize = 10;
+
+/// The part of a question that is on the first screen; the rest is among the details.
+const MOST_LINES: usize = 12;
+const MOST_DEEDS: usize = 20;
+/// The number of lines one thing that would be done has at most.
+const LINES_OF_A_DEED: usize = 4;
+const MOST_ARGUMENTS: usize = 12;
+const LINES_OF_AN_ARGUMENT: usize = 4;
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Row {
+    /// Our own words.
+    Ours(String),
+    /// Text that is not ours.
+    Foreign(String, Text),
+}
+
+/// The part of a foreign text that is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Text {
+    /// Its beginning.
+    Head(String),
+    /// Its beginning and its end.
+    Ends(String),
+    /// In several lines, and of what is longer its beginning and its end.
+    Several(String),
+    /// All of it, in as many lines as it takes.
+    All(String),
+    /// So many lines of it at most.
+    Lines(String, usize),
+}
+
+/// A screen of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Screen {
+    pub(super) lines: Vec<String>,
+    /// All that is sent is on it.
+    pub(super) is_whole: bool,
+}
+
+/// The first screen of a question. `was_read` says that the user has seen the details to their end.
+pub(super) fn question(
+    question: &Question,
+    choices: &[(usize, &Offer, Lifetime)],
+    width: usize,
+    was_read: bool,
+) -> Screen {
+    // First what is long, so that nothing stands between what is asked about and the answer.
+    let mut rows = preview(question, MOST_LINES);
+    rows.extend(who(question));
+    rows.extend(how(question));
+    rows.extend(deeds(question, MOST_DEEDS));
+    rows.extend(
+        question.with.iter().take(MOST_ARGUMENTS).map(|argument| with(argument, LINES_OF_AN_ARGUMENT)),
+    );
+    rows.extend(left_out(question.with.len(), MOST_ARGUMENTS, "arguments"));
+    let is_whole = question.with.len() <= MOST_ARGUMENTS
+        && question.consequences.len() <= MOST_DEEDS
+        && sent(question).iter().all(|row| !is_cut(row, width));
+    rows.extend(question.also.iter().map(|also| foreign("means also", also, Text::All)));
+    let mut last = None;
+    for (n, (at, offer, lifetime)) in choices.iter().enumerate() {
+        if last != Some(*at) {
+            rows.push(Row::Foreign("a yes:".to_owned(), Text::All(line(&offer.sentence))));
+            last = Some(*at);
+        }
+        let label = format!("answer {}", n + 1);
+        rows.push(Row::Foreign(label, Text::Head(format!("{}, {}", lifetime.words(), line(&offer.label)))));
+    }
+    let session = format!("denies {} until this session ends", question.denial);
+    rows.push(foreign("answer s", &session, Text::All));
+    rows.push(Row::Ours(
+        "Answer a denies this and all else that the agent has waiting. Answer p denies, and pauses the agent. Answer n with a \
+         text denies and tells it that."
+            .to_owned(),
+    ));
+    rows.extend(question.notice.iter().map(|notice| foreign("WARNING", notice, Text::All)));
+    rows.extend(worst(question));
+    let words = if is_whole || was_read {
+        "Type the number of an answer, or d for all of it; anything else denies."
+    } else {
+        "NOT ALL OF IT IS SHOWN: type d and read to the end, then a number counts. Anything else denies."
+    };
+    rows.push(Row::Ours(words.to_owned()));
+    Screen { lines: drawn(rows, width), is_whole }
+}
+
+/// The rows of the first screen that show what is sent.
+fn sent(question: &Question) -> Vec<Row> {
+    let mut rows = preview(question, MOST_LINES);
+    rows.extend(deeds(question, MOST_DEEDS));
+    rows.extend(question.with.iter().map(|argument| with(argument, LINES_OF_AN_ARGUMENT)));
+    rows
+}
+
+/// Returns whether a row shows less than all of its text.
+fn is_cut(row: &Row, width: usize) -> bool {
+    let room = room(width);
+    match row {
+        Row::Ours(_) | Row::Foreign(_, Text::All(_)) => false,
+        Row::Foreign(_, Text::Head(text) | Text::Ends(text)) => columns(text) > room,
+        Row::Foreign(_, Text::Several(text)) => columns(text) > room * LINES_OF_A_DEED,
+        Row::Foreign(_, Text::Lines(text, most)) => pieces(text, room).len() > *most,
+    }
+}
+
+/// An argument, in at most so many lines.
+fn with((name, value): &(String, String), most: usize) -> Row {
+    Row::Foreign("with".to_owned(), Text::Lines(format!("{} = {value}", line(name)), most))
+}
+
+/// All that is known, nothing cut.
+pub(super) fn details(question: &Question, width: usize) -> Vec<String> {
+    let mut rows = deeds(question, usize::MAX);
+    rows.extend(question.also.iter().map(|also| foreign("means also", also, Text::All)));
+    rows.extend(question.offers.iter().map(|offer| foreign("a yes:", &offer.sentence, Text::All)));
+    rows.extend(who(question));
+    rows.extend(how(question));
+    rows.push(foreign("command", &question.server_command, Text::All));
+    rows.push(foreign("session", &question.session, Text::All));
+    for process in &question.client.chain {
+        let exe = process.exe.as_deref().unwrap_or("its file could not be read");
+        rows.push(foreign("process", &format!("{} {} {exe}", process.pid, process.name), Text::All));
+    }
+    for (name, value) in &question.arguments {
+        rows.push(foreign("argument", name, Text::All));
+        rows.push(Row::Foreign("value".to_owned(), Text::All(value.clone())));
+    }
+    rows.extend(preview(question, usize::MAX));
+    drawn(whole(rows), width)
+}
+
+/// Several questions of one agent, all that each of them would do and say, and what a yes for once means. Nothing is cut.
+pub(super) fn batch(questions: &[Question], width: usize) -> Vec<String> {
+    let mut rows: Vec<Row> = questions.first().map(who).unwrap_or_default();
+    for (n, question) in questions.iter().enumerate() {
+        rows.push(Row::Ours(format!("Call {} of {}:", n + 1, questions.len())));
+        rows.extend(how(question));
+        rows.extend(deeds(question, usize::MAX));
+        rows.extend(question.with.iter().map(|argument| with(argument, usize::MAX)));
+        rows.extend(preview(question, usize::MAX));
+        rows.extend(question.also.iter().map(|also| foreign("means also", also, Text::All)));
+        rows.extend(question.offers.first().map(|offer| foreign("a yes once", &offer.sentence, Text::All)));
+    }
+    drawn(whole(rows), width)
+}
+
+/// The same rows with nothing cut.
+fn whole(rows: Vec<Row>) -> Vec<Row> {
+    let whole = |row| match row {
+        Row::Foreign(label, Text::Head(text) | Text::Ends(text) | Text::Several(text)) => {
+            Row::Foreign(label, Text::All(text))
+        }
+        whole @ (Row::Ours(_) | Row::Foreign(_, Text::All(_) | Text::Lines(..))) => whole,
+    };
+    rows.into_iter().map(whole).collect()
+}
+
+/// Everything that the call would do, the worst first.
+fn deeds(question: &Question, most: usize) -> Vec<Row> {
+    let worst = question.consequences.iter().take(1);
+    let mut rows: Vec<Row> = worst
+        .map(|worst| Row::Ours(format!("A program wants to {}:", worst.verb.word().to_uppercase())))
+        .collect();
+    rows.extend(question.consequences.iter().take(most).flat_map(deed));
+    rows.extend(left_out(question.consequences.len(), most, "things that it would do"));
+    rows
+}
+
+/// The worst of several things once more, beside the answer: what stands above may have left the screen.
+fn worst(question: &Question) -> Vec<Row> {
+    match question.consequences.as_slice() {
+        [worst, _, ..] => {
+            let (all, verb) = (question.consequences.len(), worst.verb.word().to_uppercase());
+            let words = format!("The worst of these {all} things: {verb}");
+            vec![Row::Ours(words), foreign("worst", &object(&worst.object), Text::Ends)]
+        }
+        [] | [_] => Vec::new(),
+    }
+}
+
+fn deed(deed: &Consequence) -> Vec<Row> {
+    let words = deed.verb.word().to_uppercase();
+    let mut rows = Vec::new();
+    let label = match words.split_once(' ') {
+        None => &words,
+        Some((first, _)) => {
+            rows.push(Row::Ours(format!("{words}:")));
+            first
+        }
+    };
+    rows.push(foreign(label, &object(&deed.object), Text::Several));
+    rows.extend(deed.note.iter().map(|note| foreign("there", note, Text::Several)));
+    rows.extend(deed.asked_for.iter().map(|asked| foreign("asked as", asked, Text::Several)));
+    rows.extend(deed.out_of.iter().map(|folder| foreign("LINK OUT", &format!("of {folder}"), Text::Several)));
+    if deed.allowed {
+        rows.push(Row::Ours("  (this it may do without your word)".to_owned()));
+    }
+    rows
+}
+
+/// The pieces as one text. Those that are not ours are in quotes beside words of ours, so that they cannot add to them.
+fn object(pieces: &[Piece]) -> String {
+    let quoted = |text: &str| match pieces {
+        [_] => text.to_owned(),
+        _ => format!("\"{}\"", text.replace('"', "\\\"")),
+    };
+    let one = |piece: &Piece| match piece {
+        Piece::Ours(words) => (*words).to_owned(),
+        Piece::Path(text) | Piece::Foreign(text) => quoted(text),
+    };
+    pieces.iter().map(one).collect()
+}
+
+fn who(question: &Question) -> Vec<Row> {
+    let client = &question.client;
+    let mut rows = vec![foreign("program", &client.name, Text::Head)];
+    match &client.exe {
+        Some(exe) => rows.push(foreign("file", exe, Text::Ends)),
+        None => rows.push(Row::Ours("Unknown program: its file could not be read.".to_owned())),
+    }
+    let parents: Vec<&str> = client.chain.iter().skip(1).take(2).map(|process| &*process.name).collect();
+    if !parents.is_empty() {
+        rows.push(foreign("started by", &parents.join(" in "), Text::Head));
+    }
+    rows.extend(client.cwd.iter().map(|cwd| foreign("in", cwd, Text::Ends)));
+    rows.extend(client.says_it_is.iter().map(|claim| foreign("says it is", claim, Text::Head)));
+    rows.extend(client.label.iter().map(|label| foreign("own label", label, Text::Head)));
+    rows
+}
+
+fn how(question: &Question) -> Vec<Row> {
+    let mut rows = vec![foreign("server", &question.server, Text::Head)];
+    rows.extend(question.tool.iter().map(|tool| foreign("tool", tool, Text::Head)));
+    rows.push(foreign("why", &question.reason, Text::Head));
+    rows.push(foreign("rule", &question.rule, Text::Head));
+    if question.remote {
+        rows.push(Row::Ours(
+            "The server is REMOTE, cannot be sandboxed: it sees what it is sent, and no file of yours by itself."
+                .to_owned(),
+        ));
+    } else if !question.sandboxed {
+        rows.push(Row::Ours("The server is NOT SANDBOXED.".to_owned()));
+    }
+    rows
+}
+
+fn preview(question: &Question, most: usize) -> Vec<Row> {
+    let (title, text) = match &question.preview {
+        None => return Vec::new(),
+        Some(Preview::Content(text)) => ("What it would write:", text),
+        Some(Preview::Diff(text)) => ("What it would change:", text),
+    };
+    vec![Row::Ours(title.to_owned()), Row::Foreign("text".to_owned(), Text::Lines(text.clone(), most))]
+}
+
+fn left_out(all: usize, most: usize, what: &str) -> Option<Row> {
+    let more = all.saturating_sub(most);
+    (more > 0).then(|| Row::Ours(format!("... and {more} more {what}, not shown; d shows all of it.")))
+}
+
+fn foreign(label: &str, text: &str, how: impl Fn(String) -> Text) -> Row {
+    Row::Foreign(label.to_owned(), how(line(text)))
+}
+
+/// The columns for a text beside its label.
+fn room(width: usize) -> usize {
+    width.saturating_sub(LABEL + 4)
+}
+
+fn drawn(rows: Vec<Row>, width: usize) -> Vec<String> {
+    let room = room(width);
+    let mut lines = Vec::new();
+    for row in rows {
+        let (label, texts, left_out) = match row {
+            Row::Ours(words) => {
+                lines.extend(wrapped(&words, width));
+                continue;
+            }
+            Row::Foreign(label, Text::Head(text)) => (label, vec![head(&text, room)], 0),
+            Row::Foreign(label, Text::Ends(text)) => (label, vec![ends(&text, room)], 0),
+            Row::Foreign(label, Text::Several(text)) => {
+                (label, pieces(&ends(&text, room * LINES_OF_A_DEED), room), 0)
+            }
+            Row::Foreign(label, Text::All(text)) => (label, pieces(&text, room), 0),
+            Row::Foreign(label, Text::Lines(text, most)) => {
+                let mut all = pieces(&text, room);
+                let more = all.len().saturating_sub(most);
+                all.truncate(most);
+                (label, all, more)
+            }
+        };
+        lines.extend(texts.iter().map(|text| format!(" {label:<LABEL$.LABEL$} | {text}")));
+        if left_out > 0 {
+            lines
+                .extend(wrapped(&format!("... {left_out} more lines, not shown; d shows all of it."), width));
+        }
+    }
+    lines
+}
+
+/// Something that is no question.
+pub(super) fn notice(text: &str, width: usize) -> Vec<String> {
+    drawn(vec![foreign("notice", text, Text::All)], width.max(NARROWEST))
+}
+
+/// The place of a question where it has none.
+pub(super) fn too_narrow(width: usize) -> Vec<String> {
+    let words = format!(
+        "A question waits, and this terminal is narrower than {NARROWEST} columns. Make it wider to see it; Enter denies."
+    );
+    wrapped(&words, width)
+}
+
+/// Words of ours, broken between them where the terminal is too narrow.
+pub(super) fn wrapped(words: &str, width: usize) -> Vec<String> {
+    let indent = words.len() - words.trim_start().len();
+    let mut lines: Vec<String> = Vec::new();
+    for word in words.split_whitespace() {
+        match lines.last_mut() {
+            Some(last) if columns(last) + 1 + columns(word) <= width => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            Some(_) | None => lines.push(format!("{}{word}", " ".repeat(1 + indent))),
+        }
+    }
+    lines
+}
