@@ -7,7 +7,7 @@
 mod words;
 
 use arbitrary::Arbitrary;
-use ironcurtain_daemon::server::{AtServer, ServerAnswer, ServerEdge, ServerRequest};
+use ironcurtain_daemon::server::{AtServer, ClientAnswer, ServerAnswer, ServerEdge, ServerRequest};
 use ironcurtain_daemon::wire::{Fields, Id, Incoming, MODERN_REVISION, Response, meta_key, server_may_tell};
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
@@ -188,7 +188,9 @@ impl Talk {
                 let response =
                     if *is_error { Response::Error(raw(&words)) } else { Response::Result(raw(&words)) };
                 self.brought.push(words);
-                self.edge.connection().respond(&id, response, None);
+                if let Some(request) = self.edge.connection().take_client_request(&id) {
+                    request.respond(ClientAnswer::unchecked(response), None);
+                }
             }
             Step::Waits => self.wait(),
         }

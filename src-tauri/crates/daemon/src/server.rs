@@ -5,6 +5,7 @@
 //! - One task (`actor`) owns the process and what is mounted; one task per process (`connection`) owns the conversation.
 
 mod actor;
+mod client_answer;
 mod connection;
 pub mod control;
 mod down;
@@ -16,10 +17,11 @@ mod start_error;
 mod told;
 
 pub use actor::{ActorOptions, Applied, Versions};
+pub use client_answer::{ClientAnswer, ClientRequest};
 #[cfg(feature = "fuzzing")]
 pub use connection::ServerEdge;
 pub use connection::{
-    AtServer, MemoryShare, PendingRequest, SamplingRequest, ServerAnswer, ServerConnection,
+    AtServer, MemoryShare, PendingRequest, SamplingRequest, ServerAnswer, ServerConnection, UnansweredRequest,
 };
 pub(crate) use control::LISTENING;
 pub use control::SupervisorError;

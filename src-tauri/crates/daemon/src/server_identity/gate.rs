@@ -8,6 +8,7 @@ use crate::health::{Concern, Health};
 use crate::home::Home;
 use crate::packages::PackageIdentity;
 use ironcurtain_audit::{Audit, Entry, Event};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,6 +76,18 @@ impl Identities {
     async fn again(&self) -> bool {
         self.waits.store(false, Ordering::SeqCst);
         self.is_suspending().await && !self.waits.swap(true, Ordering::SeqCst)
+    }
+
+    /// The servers of which something is suspended. Reads nothing while nothing is.
+    pub(crate) async fn suspended(&self) -> BTreeSet<String> {
+        if !self.waits.load(Ordering::SeqCst) {
+            return BTreeSet::new();
+        }
+        let bindings = self.bindings.clone();
+        // That they cannot be read is among the troubles.
+        let all = tokio::task::spawn_blocking(move || bindings.all().unwrap_or_default()).await;
+        let all = all.unwrap_or_default().into_iter();
+        all.filter(|one| one.found.is_some()).map(|one| one.server).collect()
     }
 
     async fn is_suspending(&self) -> bool {

@@ -11,7 +11,9 @@ use super::tasks::TaskRequest;
 use super::tool_call::CALL;
 use super::{Session, echo, greeting, notices};
 use crate::consent::{Stop, visible};
-use crate::server::{AtServer, DownReason, MemoryShare, ServerAnswer, ServerConnection, ServerRequest};
+use crate::server::{
+    AtServer, ClientAnswer, DownReason, MemoryShare, ServerAnswer, ServerConnection, ServerRequest,
+};
 use crate::wire::{Id, Incoming, Line, MAX_LINE_BYTES, MOST_TOGETHER, Outgoing, Response, Salvage};
 use crate::wire::{
     client_may_tell, error_line, id_in, members, notification_line, response_parts, result_line,
@@ -156,9 +158,14 @@ async fn handle_message(
             let Err(response) = session.client_roots.take_answer(&id, response) else {
                 return ControlFlow::Continue(());
             };
-            // The process that asked is gone if there is none.
-            if let Some(connection) = session.server.connection_now() {
-                connection.respond(&id, response, budget);
+            // There is no connection if the process that sent the request has exited.
+            let connection = session.server.connection_now();
+            if let Some(request) = connection.and_then(|connection| connection.take_client_request(&id)) {
+                let answer = ClientAnswer::build(request.request(), &response);
+                match session.record_client_answer(&id, request.request(), &answer).await {
+                    Ok(()) => request.respond(answer, budget),
+                    Err(problem) => request.refuse(ErrorCode::INTERNAL_ERROR.0, &denied(problem)),
+                }
             }
         }
         Err(problem) => {

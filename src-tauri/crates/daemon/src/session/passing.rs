@@ -10,7 +10,7 @@ use super::modern::RefusedRequest;
 use super::params::{self, ParamsError};
 use super::refusal::denied;
 use crate::consent::{PAUSED, visible};
-use crate::server::{LOG_LEVELS, MemoryShare, RequestBody, ServerRequest};
+use crate::server::{ClientAnswer, ClientRequest, LOG_LEVELS, MemoryShare, RequestBody, ServerRequest};
 use crate::wire::Id;
 use ironcurtain_audit::{AuditError, DecidedBy, Entry, Event, PolicyDecision, redacted};
 use ironcurtain_policy::{ResourceAddress, file_address};
@@ -186,6 +186,22 @@ impl Session {
         let reason = format!("{} is passed on", named(request.method(), &params));
         entry.policy_decision = Some(PolicyDecision::allow(DecidedBy::PassedOn, PASSED_RULE, &reason));
         entry.arguments = Some(redacted(&params)).filter(|_| !params.is_empty());
+        self.services.audit.record(entry).await.map(drop)
+    }
+
+    /// Records a client's response to a request of its server.
+    pub(super) async fn record_client_answer(
+        &self,
+        id: &Id,
+        request: &ClientRequest,
+        answer: &ClientAnswer,
+    ) -> Result<(), AuditError> {
+        let method = request.name();
+        let summary = answer.dropped().unwrap_or_else(|| "passed on".to_owned());
+        let mut entry = self.about_request(id, method, &summary);
+        let reason = format!("the client's response to `{method}` is passed on");
+        entry.policy_decision = Some(PolicyDecision::allow(DecidedBy::PassedOn, PASSED_RULE, &reason));
+        entry.arguments = Some(redacted(&answer.content));
         self.services.audit.record(entry).await.map(drop)
     }
 

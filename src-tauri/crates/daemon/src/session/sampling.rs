@@ -9,7 +9,7 @@ use crate::config::Sampling;
 use crate::consent::{
     DenialScope, DeniedKey, ExchangeError, Inquiry, NotApproved, QuestionKey, SAMPLING_RULE, SamplingQuestion,
 };
-use crate::server::SamplingRequest;
+use crate::server::{ClientRequest, SamplingRequest};
 use crate::wire::request_parts;
 use ironcurtain_audit::{AuditError, DecidedBy, Entry, Event, PolicyDecision, redacted};
 use serde_json::value::{RawValue, to_raw_value};
@@ -58,7 +58,7 @@ pub(super) async fn serve(session: Arc<Session>, mut requests: mpsc::UnboundedRe
         };
         match allowed {
             Ok(params) => {
-                connection.asks_client(id.clone());
+                connection.asks_client(id.clone(), ClientRequest::Sampling);
                 session.to_client.send(request_parts(&id, METHOD, Some(params)).holding(held));
             }
             Err(problem) => connection.refuse(&id, REJECTED, &denied(problem)),

@@ -3,6 +3,7 @@
 use super::asked::{MOST_OF_CLIENT, is_ours};
 use super::{CANCELLED, FromServer, MemoryShare, SamplingRequest, ServerConnection};
 use crate::consent::visible;
+use crate::server::client_answer::ClientRequest;
 use crate::server::down::NoAnswer;
 use crate::server::roots::ServerView;
 use crate::session_log::SessionLog;
@@ -161,7 +162,7 @@ impl Reader {
                 let text = format!("the id {} is one of IronCurtain's own; take another", id.as_json());
                 self.answer(error_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text));
             }
-            _ if !self.connection.asked.client_asked(&id) => {
+            _ if !self.connection.asked.client_asked(&id, request_of(method, params.as_deref())) => {
                 let text = format!(
                     "the client has not answered this id yet, or {MOST_OF_CLIENT} others; wait for its answers"
                 );
@@ -190,6 +191,14 @@ impl Reader {
 
     fn to_client(&self, line: Outgoing, held: MemoryShare) {
         self.client.send(line.holding(held));
+    }
+}
+
+/// Returns what the client may answer to a request of the server. A sampling request is withheld until the user allows it.
+fn request_of(method: &str, params: Option<&RawValue>) -> ClientRequest {
+    match method {
+        SAMPLING => ClientRequest::Withheld,
+        _ => ClientRequest::of(method, params),
     }
 }
 

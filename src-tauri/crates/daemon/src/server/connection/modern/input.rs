@@ -1,6 +1,7 @@
 //! Requests of the core under way at such a server, and the input that the server requires for them.
 
 use super::ModernServer;
+use crate::server::client_answer::ClientRequest;
 use crate::server::connection::{
     MemoryShare, SAMPLING, SamplingRequest, ServerAnswer, ServerConnection, Then,
 };
@@ -209,7 +210,7 @@ impl ModernServer {
                 let _ = self.behalf.sampling.send(request);
                 continue;
             }
-            connection.asks_client(id.clone());
+            connection.asks_client(id.clone(), ClientRequest::of(&method, params.as_deref()));
             self.behalf.client.send(request_parts(&id, &method, params));
         }
         Ok(())
