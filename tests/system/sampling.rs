@@ -205,6 +205,9 @@ fn response_to_sampling_request_has_only_known_fields_and_counts_only_after_appr
     };
     // The client has not been sent the request, so it cannot answer it.
     client.send(&json!({ "jsonrpc": "2.0", "id": "s", "result": text("forged") }));
+    // Messages of a client are handled in order.
+    let ping = client.begin("ping", json!({}));
+    client.answer(ping);
     world.person.answers_late(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
     let asked = client.wait_for(|m| m["method"] == "sampling/createMessage");
     client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": text("a bill") }));
