@@ -174,7 +174,8 @@ async fn grants(state: &DaemonState) -> Vec<GrantView> {
     let changed = changed.into_iter().map(|server| (server.clone(), runs(&server))).collect();
     let (standing, ending) = (state.services.grants.listed(), state.services.grants.ending());
     let once: Vec<_> = state.live().iter().flat_map(|session| session.allowed_once()).collect();
-    let mut all = view::grants(standing.iter().chain(&once), &ending, &changed, &state.services.snapshot().home);
+    let mut all =
+        view::grants(standing.iter().chain(&once), &ending, &changed, &state.services.snapshot().home);
     all.extend(state.services.workspaces.declined().iter().map(view::declined));
     all
 }

@@ -49,8 +49,8 @@ pub use config::{
     Servers,
 };
 pub use daemon::{
-    Daemon, DaemonOptions, ENDING, Gift, GiftOf, GiveError, GrantTerms, ProvedClient, RestartError,
-    StartError, start,
+    ChangedServers, Daemon, DaemonOptions, ENDING, Gift, GiftOf, GiveError, GrantTerms, ProvedClient,
+    RestartError, StartError, start,
 };
 pub use event_log::EventLog;
 pub use grants::{

@@ -40,9 +40,7 @@ pub(crate) fn grants<'a>(
         let view = GrantView { unused_days: unused_days(g, now), ..grant(g, &resolver) };
         // One that ends with a session belongs to the program that the session began with.
         match changed.get(&g.subject.server).filter(|_| g.subject.session.is_none()) {
-            Some(runs) => {
-                GrantView { suspended: Some(server_changed(*runs)), server_changed: true, ..view }
-            }
+            Some(runs) => GrantView { suspended: Some(server_changed(*runs)), server_changed: true, ..view },
             None => view,
         }
     });

@@ -90,7 +90,8 @@ impl Identities {
         all.filter(|one| one.found.is_some()).map(|one| one.server).collect()
     }
 
-    async fn is_suspending(&self) -> bool {
+    /// Notes what is suspended among the troubles; returns whether something is.
+    pub(crate) async fn is_suspending(&self) -> bool {
         let look = self.clone();
         tokio::task::spawn_blocking(move || look.note()).await.unwrap_or(false)
     }
@@ -101,7 +102,7 @@ impl Identities {
             Ok(all) => {
                 let names: Vec<String> =
                     all.into_iter().filter(|one| one.found.is_some()).map(|one| one.server).collect();
-                (!names.is_empty()).then(|| suspended(&names))
+                (!names.is_empty()).then(|| trouble(&names))
             }
             Err(problem) => {
                 Some(format!("the owners of what is kept under servers' names cannot be read: {problem}"))
@@ -197,7 +198,8 @@ fn admission(
     Err(IdentitySuspension { server: name.to_owned(), change, kept: kept.to_string() }.into())
 }
 
-fn suspended(names: &[String]) -> String {
+/// The sentence among the troubles on servers that are another program now.
+pub(crate) fn trouble(names: &[String]) -> String {
     let (list, is) = (names.join("`, `"), if names.len() == 1 { "server is" } else { "servers are" });
     format!(
         "The {is} not the program that you allowed before: `{list}`. What is kept under the name is suspended until you decide: \

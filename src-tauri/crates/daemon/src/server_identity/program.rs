@@ -113,9 +113,7 @@ impl ProgramIdentity {
         match self {
             Self::Address { shown, .. } => shown.clone(),
             Self::Package { package, .. } => format!("the package {package}"),
-            Self::Files(files) => {
-                files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>().join(", ")
-            }
+            Self::Files(files) => files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>().join(", "),
             Self::Unseen => "a program that could not be read".to_owned(),
         }
     }
