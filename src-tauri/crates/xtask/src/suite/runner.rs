@@ -19,8 +19,8 @@ const AT_ONCE: usize = 3;
 /// Programs that run one after the other, because their tests use up what one user may have.
 const ALONE: [&str; 1] = ["escape"];
 
-/// Programs whose tests start sandboxes and servers from npm and PyPI.
-const WITH_SANDBOX: [&str; 3] = ["sandbox", "escape", "system"];
+/// Programs whose tests start sandboxes, use servers from npm and PyPI, or fill disks.
+const WITH_SANDBOX: [&str; 4] = ["autostart", "escape", "sandbox", "suite"];
 
 /// Which tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ fn run_one(tests: &Built, mut command: Command, prints_at_once: bool, report: &M
     // A closed standard output is no reason to lose the result.
     let _ = print(&mut lines);
     if let Err(problem) = ended {
-        complain(&problem);
+        complain(&format!("{problem:#}"));
     }
     report.add(one);
 }
@@ -108,7 +108,7 @@ impl Report {
         command: &mut Command,
         limit: Duration,
         mut see: impl FnMut(&str) -> anyhow::Result<()>,
-    ) -> Result<(), String> {
+    ) -> anyhow::Result<()> {
         let mut totals = None;
         let ended = process::watch(command, limit, |line| {
             totals = Totals::of_program(line).or(totals);
@@ -117,13 +117,11 @@ impl Report {
         });
         let totals = totals.unwrap_or_default();
         self.totals.add(totals);
-        let problem = match ended {
-            Ok(status) if status.success() || totals.failed > 0 => return Ok(()),
-            Ok(status) => format!("`{}` ended with {status}", process::shown(command)),
-            Err(problem) => format!("{problem:#}"),
-        };
+        if ended.as_ref().is_ok_and(|status| status.success() || totals.failed > 0) {
+            return Ok(());
+        }
         self.totals.add(Totals::ONE_FAILURE);
-        Err(problem)
+        anyhow::bail!("`{}` ended with {}", process::shown(command), ended?)
     }
 }
 
@@ -142,7 +140,7 @@ impl Part {
 mod tests {
     use super::*;
 
-    fn watched(script: &str) -> (Report, Result<(), String>) {
+    fn watched(script: &str) -> (Report, anyhow::Result<()>) {
         let mut report = Report::default();
         let ended =
             report.watch(Command::new("sh").args(["-c", script]), Duration::from_secs(60), |_| Ok(()));
@@ -153,7 +151,8 @@ mod tests {
     fn last_summary_counts() {
         let sum = "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out";
         let (report, ended) = watched(&format!("echo 'test a::b ... ok <0.250s>'; echo '{sum}'"));
-        assert_eq!((report.totals, ended), (Totals { passed: 2, failed: 0 }, Ok(())));
+        ended.unwrap();
+        assert_eq!(report.totals, Totals { passed: 2, failed: 0 });
         assert_eq!(report.times, [TestTime { seconds: 0.25, name: "a::b".to_owned() }]);
     }
 
@@ -161,6 +160,6 @@ mod tests {
     fn program_that_ends_without_a_summary_is_a_failure() {
         let (report, ended) = watched("exit 101");
         assert_eq!(report.totals, Totals::ONE_FAILURE);
-        assert!(ended.unwrap_err().contains("101"));
+        assert!(ended.unwrap_err().to_string().contains("101"));
     }
 }
