@@ -15,6 +15,16 @@ const OTHER = { host: "Hosts", tool: "Tools" };
 export const permissions = ({ grants }) => grants.filter((grant) => grant.kind !== "declined");
 
 /**
+ * Whether a grant applies, why it does not, and whether the person can decide that under Servers.
+ * @param {Pick<Grant, "suspended" | "server_changed">} grant
+ */
+export function standing({ suspended, server_changed }) {
+  if (suspended === null) return { applies: true, words: "", decide: false };
+  if (server_changed) return { applies: false, words: `Suspended: ${suspended}`, decide: true };
+  return { applies: false, words: `Does not apply now: ${suspended}`, decide: false };
+}
+
+/**
  * The heading that a grant stands under.
  * @param {Grant} grant
  * @param {View["by"]} by

@@ -47,3 +47,41 @@ export function removalWords(plan, sessions) {
   if (plan.data !== null) words.push(`What it kept stays in ${plan.data}.`);
   return words;
 }
+
+/**
+ * What a new program under a server's name would get, the worst first.
+ * @param {import("./types.js").Suspended} suspended
+ * @returns {string[]}
+ */
+export function wouldGet({ grants, secrets, data, annotated }) {
+  const words = [...grants];
+  if (secrets.length > 0) words.push(`use your ${secrets.length === 1 ? "secret" : "secrets"} ${list(secrets)}`);
+  if (data !== null) words.push(`read and change the data in ${data}`);
+  if (annotated > 0) words.push(`have ${count(annotated, "tool")} count as reviewed`);
+  return words;
+}
+
+/**
+ * The difference between the programs, where their names do not say it.
+ * @param {import("./types.js").Suspended} suspended
+ */
+export function changeWords({ before, now, change }) {
+  const named = before !== null && before !== now && !change.startsWith("its arguments");
+  return named ? "" : `${change.slice(0, 1).toUpperCase()}${change.slice(1)}.`;
+}
+
+/** @param {import("./types.js").Suspended} suspended */
+export const keepWords = ({ now }) => `${now} gets everything listed above.`;
+
+/**
+ * @param {import("./types.js").Suspended} suspended
+ * @param {string} name
+ */
+export function startAfreshWords({ grants, secrets, data, annotated }, name) {
+  const words = [];
+  if (grants.length > 0) words.push(`${count(grants.length, "permission")} ${grants.length === 1 ? "is" : "are"} revoked.`);
+  if (data !== null) words.push("Its data folder is moved aside, not deleted.");
+  if (secrets.length > 0) words.push("Its secrets are no longer given to it.");
+  if (annotated > 0) words.push("Its tools have to be reviewed again.");
+  return [...words, `Then ${name} can start with nothing.`].join(" ");
+}

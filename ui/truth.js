@@ -9,7 +9,10 @@ import { count } from "./words.js";
  * @param {Snapshot} snapshot
  * @returns {{ mood: "protecting" | "part" | "asking" | "lockdown" | "open" | "degraded", title: string, text: string }}
  */
-export function truth({ status, sessions, waiting, clients, recent }) {
+export function truth({ status, sessions, waiting, clients, recent, changed_servers }) {
+  if (status.protection === "degraded" && status.troubles.length === 0 && changed_servers.length > 0) {
+    return { mood: "degraded", title: `${count(changed_servers.length, "server")} changed`, text: "Decide what happens to its permissions. Everything else is protected as before." };
+  }
   if (status.protection === "degraded") {
     return { mood: "degraded", title: "Something is wrong", text: "What cannot be judged or put on record is denied until it is put right." };
   }

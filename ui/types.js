@@ -17,7 +17,7 @@
  * @typedef {{ id: string, client: string, server: string, session: string | null, path: string,
  *   kind: "file" | "folder" | "host" | "tool" | "declined", access: string[], lifetime: string, expires_ms: number | null,
  *   created_ms: number, last_used_ms: number | null, uses: number, provenance: string, suspended: string | null,
- *   ending: string | null, unused_days: number | null }} Grant
+ *   server_changed: boolean, ending: string | null, unused_days: number | null }} Grant
  *   Of kind `declined` it is the person's no to a project that was proposed to be granted.
  * @typedef {{ key: string, name: string, servers: string[], live: string[], tools: Record<string, string[]> }} KnownClient
  *   A client that a grant can be for: its key is the program that the kernel proved.
@@ -31,7 +31,7 @@
  * @typedef {{ id: string, session: string, client: string, server: string, what: string, note: string | null,
  *   time_ms: number }} Denial
  * @typedef {{ missed: MissedQuestion[], denied: Denial[] }} Questions
- * @typedef {{ status: Status, sessions: Session[], records: SessionRecord[], quarantine: SessionRecord[], grants: Grant[], waiting: Waiting[],
+ * @typedef {{ status: Status, sessions: Session[], records: SessionRecord[], quarantine: SessionRecord[], grants: Grant[], changed_servers: string[], waiting: Waiting[],
  *   questions: Questions, clients: KnownClient[], recent: Call[], home: string, shim: string,
  *   appearance: "system" | "light" | "dark", first_run: boolean }} Snapshot
  * @typedef {{ folder: string, there: number, seen: number, said: string }} RefusedLook
@@ -56,7 +56,10 @@
  * @typedef {{ name: string, description: string | null, command: string, sandboxed: boolean, remote: boolean, reaches: string[],
  *   tools: { name: string, means: string }[], version: string | null, problem: string | null, can_install: boolean,
  *   live: LiveServer[], openings: ServerOpening[], limits: ServerLimit[], secrets: string[],
- *   suspended?: { change: string, kept: string, found: string } | null }} Server
+ *   suspended?: Suspended | null }} Server
+ * @typedef {{ before: string | null, now: string, change: string, grants: string[], data: string | null, annotated: number,
+ *   secrets: string[], found: string }} Suspended
+ *   The grants in words, the worst first, and what else the program from before left under the name.
  * @typedef {{ kind: "host" | "read" | "write", what: string }} Opening
  * @typedef {{ opening: Opening, words: string }} ServerOpening
  * @typedef {{ kind: "host", host: string } | { kind: "read" } | { kind: "write" }} WantedOpening

@@ -21,6 +21,7 @@ mod managers;
 mod pictures;
 mod races;
 mod screen;
+mod server_identity;
 mod stand;
 mod taking_back;
 mod together;

@@ -10,6 +10,7 @@ use ironcurtain_consent::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
 use ironcurtain_daemon::{DaemonOptions, start};
 use ironcurtain_grants::StandingGrant;
 use ironcurtain_protocol::Request;
+use ironcurtain_testkit::client::AgentClient;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -154,7 +155,7 @@ fn files(screen: &Screen, letter: &str, number: usize) -> Vec<PathBuf> {
 }
 
 /// The files that are granted, as the database has them.
-fn granted(home: &Home) -> BTreeSet<PathBuf> {
+pub(crate) fn granted(home: &Home) -> BTreeSet<PathBuf> {
     let grants = StandingGrant::on_disk(&home.database()).expect("the grants");
     grants.iter().map(|grant| PathBuf::from(grant.what.to_string())).collect()
 }
@@ -220,16 +221,22 @@ fn grant_always<'a>(screen: &Screen, home: &Home, files: impl Iterator<Item = &'
     home.prepare().expect("the folders");
     let settings = r#"{ "questionsPerMinute": 100 }"#;
     std::fs::write(home.config.join("config.json"), settings).expect("the settings");
+    owner(screen, home, |agent| {
+        let mut agent = agent();
+        for file in files {
+            agent.read(file).ok();
+        }
+    });
+}
+
+/// Runs agents whose questions someone answers who allows everything for as long as it is offered, before the app starts.
+pub(crate) fn owner(screen: &Screen, home: &Home, act: impl FnOnce(&dyn Fn() -> AgentClient)) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let programs = beside("ironcurtain-shim").parent().expect("a folder").to_path_buf();
     let allow_root = screen.read("id", &["-u"]) == "0";
     let options = DaemonOptions { home: home.clone(), programs, allow_root };
     let daemon = runtime.block_on(start(options, Arc::new(Generous))).expect("the trusted process");
-    let mut agent = agent(screen);
-    for file in files {
-        agent.read(file).ok();
-    }
-    drop(agent);
+    act(&|| agent(screen));
     runtime.block_on(async {
         daemon.request(Request::Shutdown).await;
         daemon.ended().await;

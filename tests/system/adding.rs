@@ -107,6 +107,83 @@ fn a_server_that_was_added_works_with_a_home_of_its_own() {
     assert_eq!(world.person.count(), 0);
 }
 
+#[test]
+fn a_name_that_existed_before_gives_its_permissions_to_the_same_program_alone() {
+    let tools = json!([tool("read_it", &["path"])]);
+    let world = World::with(|prepared| {
+        let home = &prepared.home;
+        let words = snippet(&listing(&tools));
+        let (added, said) = add(home.config.parent().unwrap(), &home.person, &["-", "--yes"], &words);
+        assert!(added && !said.contains("existed before"), "{said}");
+    });
+    let (plan, data) = (world.file("plans/next", "x"), world.home.server_data("printed"));
+    std::fs::write(data.join("memo"), "kept").unwrap();
+    let client = world.connect("printed");
+    let key = std::env::current_exe().unwrap().canonicalize().unwrap().display().to_string();
+    let read = GiftOf::Files { path: plan.clone(), access: AccessSet::only(Access::Read) };
+    let gift = Gift { client: key, server: "printed".into(), what: read, lifetime: Lifetime::Always };
+    world.wait(world.daemon.give(gift)).unwrap();
+    client.hang_up();
+    let command = |words: &[&str]| {
+        let mut command = Command::new(programs().join("ironcurtain"));
+        command.args(words).stdin(Stdio::null());
+        command.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.person);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let again = |script: &str, more: &[&str]| {
+        command(&["servers", "remove", "printed", "--yes"]);
+        let words = [&["-", "--yes"], more].concat();
+        let (added, said) = add(&world.ours(), &world.home.person, &words, &snippet(script));
+        assert!(added, "{said}");
+        said
+    };
+    let said = again(&listing(&tools), &[]);
+    for words in [
+        "A server named `printed` existed before. Kept from it:",
+        &format!("  the permission to read {}, for ", plan.display()),
+        &format!("  its data in {}", data.display()),
+        "  the review of 1 tool",
+        "The same program gets all of it again. Any other program gets none of it: it is blocked until you decide with `ironcurtain \
+         servers identity printed`.",
+    ] {
+        assert!(said.contains(words), "{words} in\n{said}");
+    }
+    let is_in_force = || world.status().servers.iter().any(|name| name == "printed");
+    eventually("the entry is in force again", BOUND, is_in_force);
+    world.connect("printed").hang_up();
+    assert_eq!(world.grants().iter().map(|grant| grant.server_changed).collect::<Vec<_>>(), [false]);
+
+    let said = again(&format!("# Another one.\n{}", listing(&tools)), &["--json"]);
+    let added: Value = serde_json::from_str(&said[said.find('{').unwrap()..]).unwrap();
+    let kept = &added["kept"];
+    let grant = world.grants()[0].id.clone();
+    assert_eq!((&kept["grants"], &kept["data"]), (&json!([grant]), &json!(data)));
+    eventually("another program is refused", BOUND, || {
+        let mut client = world.start("printed");
+        let about = json!({ "name": "t", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about });
+        let answer = client.request("initialize", params).to_string();
+        client.hang_up();
+        answer.contains(
+            "the server `printed` is not the program that you allowed before: its arguments changed",
+        )
+    });
+    let listed = command(&["grants"]);
+    let suspended = "  SUSPENDED: the server changed: `ironcurtain servers identity printed`";
+    assert!(listed.contains(suspended), "{listed}");
+    let listed: Value = serde_json::from_str(&command(&["grants", "--json"])).unwrap();
+    let listed = &listed["grants"][0];
+    assert_eq!(
+        (&listed["suspended"], &listed["server_changed"]),
+        (&json!("the server changed"), &json!(true))
+    );
+    command(&["servers", "identity", "printed", "--keep", "--yes"]);
+    assert_eq!((world.grants()[0].suspended.as_deref(), world.grants()[0].server_changed), (None, false));
+    world.connect("printed").hang_up();
+}
+
 /// With the real registry.
 #[test]
 fn a_package_of_a_registry_is_one_command_away() {

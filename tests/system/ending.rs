@@ -2,7 +2,7 @@
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
-use crate::machine::{Machine, descendants, pid};
+use crate::machine::{Machine, descendants, pid, suspend};
 use crate::world::eventually;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
@@ -155,7 +155,7 @@ fn stopping_names_the_sandboxes_that_are_still_being_looked_at() {
     // One whose sandbox does not end by itself.
     let all = descendants(machine.pid());
     let supervisor = all.iter().find(|p| p.exe().ends_with("ironcurtain-sandbox")).unwrap();
-    kill_process(pid(supervisor.pid), Signal::STOP).unwrap();
+    suspend(supervisor.pid);
     let stopped = machine.command(&["stop"]);
     let said = String::from_utf8_lossy(&stopped.stderr).into_owned();
     assert!(

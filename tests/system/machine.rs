@@ -106,9 +106,9 @@ impl Machine {
         below
     }
 
-    /// Stops the trusted process where it is.
+    /// Suspends the trusted process.
     pub fn freeze(&self) {
-        kill_process(pid(self.pid()), Signal::STOP).unwrap();
+        suspend(self.pid());
     }
 
     /// The id of the only session, by the command's word.
@@ -281,4 +281,17 @@ fn stat(pid: u32) -> Option<(String, u32, String)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     Some((fields.first()?.to_string(), fields.get(1)?.parse().ok()?, fields.get(19)?.to_string()))
+}
+
+/// Suspends a process and waits until each of its threads is stopped. `kill` returns before they are.
+pub fn suspend(process: u32) {
+    kill_process(pid(process), Signal::STOP).unwrap();
+    let is_stopped = |thread: std::io::Result<std::fs::DirEntry>| {
+        let stat = std::fs::read_to_string(thread.unwrap().path().join("stat"));
+        // A thread that ended meanwhile runs no more.
+        stat.ok().is_none_or(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['T', 'Z'])))
+    };
+    eventually("every thread is stopped", BOUND, || {
+        std::fs::read_dir(format!("/proc/{process}/task")).unwrap().all(is_stopped)
+    });
 }

@@ -191,3 +191,30 @@ fn a_paused_agent_s_model_is_not_asked_whatever_the_setting_says() {
     assert!(client.outcome(call).ok().contains("a bill"));
     assert!(world.person.asked().is_empty());
 }
+
+#[test]
+fn response_to_sampling_request_has_only_known_fields_and_counts_only_after_approval() {
+    let world = world("");
+    let mut client = connect(&world, &json!({ "sampling": {} }));
+    world.person.will(Next::Ignore);
+    let call = client.begin_call("heard", json!({}));
+    eventually("approval is requested", BOUND, || world.person.count() == 1);
+    let text = |text: &str| {
+        let block = json!({ "type": "text", "text": text, "annotations": { "note": "secret-1" } });
+        json!({ "role": "assistant", "content": block, "model": "m", "_meta": { "note": "secret-2" }, "more": "secret-3" })
+    };
+    // The client has not been sent the request, so it cannot answer it.
+    client.send(&json!({ "jsonrpc": "2.0", "id": "s", "result": text("forged") }));
+    // Messages of a client are handled in order.
+    let ping = client.begin("ping", json!({}));
+    client.answer(ping);
+    world.person.answers_late(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
+    let asked = client.wait_for(|m| m["method"] == "sampling/createMessage");
+    client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": text("a bill") }));
+    let outcome = client.outcome(call);
+    let received = outcome.ok();
+    assert!(received.contains("a bill"), "{received}");
+    assert!(!received.contains("forged") && !received.contains("secret"), "{received}");
+    let log = world.log();
+    assert!(log.contains("dropped from the response: `content.annotations`, `_meta`, `more`"), "{log}");
+}

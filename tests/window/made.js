@@ -6,7 +6,7 @@
   const now = Date.now();
   const home = "/home/ada";
   const client = { name: "Claude Code", exe: "/opt/claude/claude", chain: [{ pid: 1, exe: null, name: "claude" }, { pid: 2, exe: null, name: "zsh" }, { pid: 3, exe: null, name: "gnome-terminal" }], cwd: `${home}/src/app`, says_it_is: "claude-code 2.1", label: null };
-  const grant = (id, path, access, lifetime, more = {}) => ({ id, client: "Claude Code", server: "filesystem", session: null, path, kind: "folder", access, lifetime, expires_ms: null, created_ms: now - 20 * 60_000, last_used_ms: now - 90_000, uses: 31, provenance: "you answered question 12", suspended: null, ending: null, unused_days: null, ...more });
+  const grant = (id, path, access, lifetime, more = {}) => ({ id, client: "Claude Code", server: "filesystem", session: null, path, kind: "folder", access, lifetime, expires_ms: null, created_ms: now - 20 * 60_000, last_used_ms: now - 90_000, uses: 31, provenance: "you answered question 12", suspended: null, server_changed: false, ending: null, unused_days: null, ...more });
   const call = (seq, ago, decision, outcome, tool, summary, path, more = {}) => ({ seq, time_ms: now - ago * 1000, event: "decision", session: "s1", client: "Claude Code", server: "filesystem", tool, decision, outcome, summary, paths: path ? [path] : [], details: [["Rule", "ask-before-reading"], ["Arguments", JSON.stringify({ path }, null, 2)], ["Took", "12 ms"]], ...more });
   const file = (path, when, state, diff, more = {}) => ({ path, shown: path, when, is_new: !diff?.includes("\n-"), diff, state, moved_to: null, occupied: false, keys: [], time_ms: now - 50_000, ...more });
   const LIMITS = [["memory", "Memory", "MiB", 4096], ["processor", "Processor time", "% of one processor", null], ["processes", "Processes and threads", "", 1024], ["open-files", "Open files of each process", "", 4096], ["file-size", "Largest file", "MiB", null], ["tmp-size", "Its own /tmp", "MiB", 1024]];
@@ -126,7 +126,7 @@
   };
 
   const commands = {
-    snapshot: () => ({ status: made.status, sessions: made.sessions, records: made.records, quarantine: made.quarantine, grants: made.grants, waiting: made.waiting, questions: made.questions, clients: made.clients, recent: made.log.slice(0, 6), first_run: made.first_run, home, shim: "/usr/bin/ironcurtain-shim", appearance: made.settings.appearance }),
+    snapshot: () => ({ status: made.status, sessions: made.sessions, records: made.records, quarantine: made.quarantine, grants: made.grants, changed_servers: made.servers.servers.filter((one) => one.suspended).map((one) => one.name), waiting: made.waiting, questions: made.questions, clients: made.clients, recent: made.log.slice(0, 6), first_run: made.first_run, home, shim: "/usr/bin/ironcurtain-shim", appearance: made.settings.appearance }),
     show_question: () => null,
     end_session: ({ session }) => { made.sessions = made.sessions.filter((one) => one.id !== session); made.change(); },
     restart_server: () => null,
@@ -162,6 +162,7 @@
     found_clients: () => made.found,
     plan_client: ({ id, wish }) => ({ file: made.found.find((one) => one.id === id).file, diff: `+  "${wish.kind}${wish.only ? ` ${wish.only}` : ""}${wish.profile ? ` ${wish.profile}` : ""}": "<b>not markup</b>"`, servers_diff: wish.kind === "move" ? "+ jira" : null, left: [], secrets: wish.kind === "move" && wish.secrets ? [{ server: "jira", place: "env.JIRA_TOKEN", name: "jira-JIRA_TOKEN" }] : [] }),
     write_client: ({ id }) => { made.found.find((one) => one.id === id).state = "connected"; return "Written. Start it again, so that it reads its settings."; },
+    decide_identity: ({ server }) => { made.servers.servers.find(({ name }) => name === server).suspended = null; made.grants.forEach((one) => { if (one.server_changed) Object.assign(one, { suspended: null, server_changed: false }); }); made.change(); return `${server} keeps its permissions. Restart it in your agent.`; },
     servers: () => ({ ...made.servers, removed: made.removed }),
     plan_removal: ({ name }) => ({ name, entry: JSON.stringify({ command: name, env: { TOKEN: "(hidden)" } }, null, 2), clients: ["Cursor (its entry git)"], profiles: ["work"], data: null }),
     remove_server: () => { const [, { name }] = made.calls.findLast(([command]) => command === "plan_removal"); made.removed.push({ name, entry: "{}" }); made.servers.servers = made.servers.servers.filter((one) => one.name !== name); made.sessions = made.sessions.filter((one) => one.server !== name); made.change(); return `${name} is out. Its session ended.`; },

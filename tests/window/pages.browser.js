@@ -68,6 +68,25 @@ async function fillBundle() {
 /** Types into a field. */
 const type = (field, text) => browser.run(`const field = document.querySelector('[data-key="${field}"]'); field.value = "${text}"; field.dispatchEvent(new Event("input")); return true`);
 
+for (const theme of ["light", "dark"]) {
+  test(`a changed server is asked about first, its grants are marked and lead there, ${theme}`, async () => {
+    await browser.go("granted", { theme });
+    await made(`made.servers.servers[2].suspended = { before: "/home/ada/bin/fetch-1", now: "/home/ada/bin/fetch-2", change: "its program was another", grants: ["send data to docs.example.org:443"], data: null, annotated: 1, secrets: [], found: "f2" }; made.grants.find((one) => one.id === "g5").suspended = "the server changed"; made.grants.find((one) => one.id === "g5").server_changed = true`);
+    await says("Suspended: the server changed.");
+    await says("Claude Code could reach through fetch");
+    await looksAccessible();
+    await browser.press(key("decide:g5"));
+    await says("fetch is no longer the program you allowed");
+    assert.equal(await browser.run(`document.querySelector("#page-servers h2").innerText`), "fetch", "it stands first");
+    await looksAccessible();
+    await press("identity-keep:fetch");
+    await says("/home/ada/bin/fetch-2 gets everything listed above.");
+    await press("identity-keep:fetch:yes");
+    await says("fetch keeps its permissions.");
+    assert.deepEqual(await called("decide_identity"), [{ server: "fetch", found: "f2", keep: true }]);
+  });
+}
+
 test("a box that is not ticked has the edge of a control, in both themes", async () => {
   for (const theme of ["light", "dark"]) {
     await browser.go("granted", { theme });

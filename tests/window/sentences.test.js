@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { giftWords, putBackWords, removalWords } from "../../ui/sentences.js";
+import { changeWords, giftWords, keepWords, putBackWords, removalWords, startAfreshWords, wouldGet } from "../../ui/sentences.js";
 
 test("what is granted beforehand is said with who, what, through what and for how long", () => {
   const gift = { client: "/c", server: "fetch", kind: "folder", what: "", access: ["read"], lifetime: "always" };
@@ -28,4 +28,15 @@ test("taking a server out names everything that goes, is left, or still names it
     "Still named by the profile work.",
     "What it kept stays in ~/d.",
   ]);
+});
+
+test("the decision about a changed server says what each way means, the worst first", () => {
+  const changed = { before: "/u/notes-1", now: "/u/notes-2", change: "its program was `/u/notes-1` and is `/u/notes-2`", grants: ["read, change everything in ~/plans", "send data to a.example:443"], data: "~/data", annotated: 2, secrets: ["key"], found: "" };
+  assert.deepEqual(wouldGet(changed), ["read, change everything in ~/plans", "send data to a.example:443", "use your secret key", "read and change the data in ~/data", "have 2 tools count as reviewed"]);
+  assert.equal(changeWords(changed), "", "the two names say it");
+  assert.equal(changeWords({ ...changed, now: "/u/notes-1", change: "`/u/notes-1` was changed" }), "`/u/notes-1` was changed.");
+  assert.equal(changeWords({ ...changed, change: "its arguments changed" }), "Its arguments changed.");
+  assert.equal(keepWords(changed), "/u/notes-2 gets everything listed above.");
+  assert.equal(startAfreshWords(changed, "notes"), "2 permissions are revoked. Its data folder is moved aside, not deleted. Its secrets are no longer given to it. Its tools have to be reviewed again. Then notes can start with nothing.");
+  assert.equal(startAfreshWords({ ...changed, grants: [], data: null, secrets: [] }, "notes"), "Its tools have to be reviewed again. Then notes can start with nothing.");
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { grouped, listed } from "../../ui/grant_list.js";
+import { grouped, listed, standing } from "../../ui/grant_list.js";
 import { movedRule, names, ruleOf, rulesIn, ruleThat, withoutRule, withRule } from "../../ui/rule_draft.js";
 import { stateLine, truth } from "../../ui/truth.js";
 import { ago, count, folderOf, left, list, pathParts } from "../../ui/words.js";
@@ -29,7 +29,7 @@ test("a path keeps its last two names strong, and home is ~", () => {
   assert.equal(folderOf("/home/ada", "folder"), "/home/ada");
 });
 
-const snapshot = (/** @type {object} */ more) => ({ status: { protection: "protecting", troubles: [], other_home: null }, sessions: [], waiting: [], questions: { missed: [], denied: [] }, clients: [], recent: [], ...more });
+const snapshot = (/** @type {object} */ more) => ({ status: { protection: "protecting", troubles: [], other_home: null }, sessions: [], waiting: [], questions: { missed: [], denied: [] }, clients: [], recent: [], changed_servers: [], ...more });
 
 test("nothing is called protected before a client has connected", () => {
   assert.equal(truth(snapshot({})).title, "Nothing is protected yet");
@@ -41,6 +41,19 @@ test("nothing is called protected before a client has connected", () => {
   const locked = { status: { protection: "lockdown", lockdown: true, troubles: [], other_home: null } };
   assert.deepEqual([truth(snapshot(locked)).mood, stateLine(snapshot({ ...locked, waiting: [{}] }))], ["lockdown", "\u2715 Locked down"]);
   assert.equal(truth(snapshot({ status: { protection: "degraded", troubles: ["x"] }, sessions: [{}] })).mood, "degraded");
+});
+
+test("a changed server is named as what is wrong, where nothing else is", () => {
+  const degraded = { protection: "degraded", troubles: [] };
+  const changed = truth(snapshot({ status: degraded, changed_servers: ["notes"] }));
+  assert.deepEqual([changed.mood, changed.title], ["degraded", "1 server changed"]);
+  assert.equal(truth(snapshot({ status: { ...degraded, troubles: ["x"] }, changed_servers: ["notes"] })).title, "Something is wrong");
+});
+
+test("a grant of a changed server does not apply, and leads to the decision", () => {
+  assert.deepEqual(standing({ suspended: null, server_changed: false }), { applies: true, words: "", decide: false });
+  assert.deepEqual(standing({ suspended: "the server changed", server_changed: true }), { applies: false, words: "Suspended: the server changed", decide: true });
+  assert.deepEqual(standing({ suspended: "it is a link now", server_changed: false }), { applies: false, words: "Does not apply now: it is a link now", decide: false });
 });
 
 const grant = (/** @type {string} */ id, /** @type {string} */ path, /** @type {object} */ more = {}) => ({ id, path, kind: "folder", client: "A", server: "s", lifetime: "always", access: ["read"], created_ms: 0, last_used_ms: null, expires_ms: null, ...more });

@@ -4,7 +4,7 @@ import { actButton } from "../acts.js";
 import { changePanel } from "../grant_change.js";
 import { declinedRows } from "../grant_declined.js";
 import { giftForm } from "../grant_gift.js";
-import { grouped, listed, permissions } from "../grant_list.js";
+import { grouped, listed, permissions, standing } from "../grant_list.js";
 import { html, live, nothing, repeat } from "../html.js";
 import * as parts from "../parts.js";
 import { redraw } from "../state.js";
@@ -146,18 +146,20 @@ function grantRow(grant) {
   if (past) return pastRow(past);
   const used = grant.last_used_ms === null ? "never used" : html`${count(grant.uses, "use")}, last ${parts.time(grant.last_used_ms)}`;
   const problem = notGone.get(grant.id);
+  const { applies, words, decide } = standing(grant);
   const what = html`
+    ${decide ? html`<div class="asks">\u26a0 <b>${words}.</b> <a href="#servers" data-key="decide:${grant.id}" aria-label="Decide about the server ${grant.server}">Decide</a></div>` : nothing}
     <div>${parts.granted(grant)}${grant.kind === "folder" ? html`<span class="quiet small"> and all below it</span>` : nothing}</div>
-    <div>${parts.client(grant.client)} may ${list(grant.access)} ${grant.kind === "tool" ? "it" : ""} through ${parts.foreign(grant.server)}, ${lifetime(grant)}</div>
+    <div>${parts.client(grant.client)} ${applies ? "may" : "could"} ${list(grant.access)} ${grant.kind === "tool" ? "it" : ""} through ${parts.foreign(grant.server)}${applies ? html`, ${lifetime(grant)}` : nothing}</div>
     ${parts.facts(html`${grant.provenance} ${parts.time(grant.created_ms)}`, used)}
-    ${grant.suspended ? parts.warning(`Does not apply now: ${grant.suspended}`) : nothing}
+    ${applies || decide ? nothing : parts.warning(words)}
     ${grant.ending ? parts.warning(`Being taken back: ${grant.ending}`) : nothing}
     ${grant.unused_days !== null ? parts.warning(`Nothing has used it for ${count(grant.unused_days, "day")}.`) : nothing}
     ${problem === undefined ? nothing : parts.problem(`Not taken back: ${problem}`)}
     ${changing === grant.id ? changePanel(grant, () => change("")) : nothing}`;
   const acts = html`
     ${takeBackButton(grant.id, grant.path)}
-    ${grant.kind === "file" || grant.kind === "folder"
+    ${!decide && (grant.kind === "file" || grant.kind === "folder")
       ? parts.button(`change:${grant.id}`, "Change\u2026", () => change(changing === grant.id ? "" : grant.id), {
           label: `Change\u2026 what ${grant.client} may do in ${grant.path}`,
           expanded: changing === grant.id,

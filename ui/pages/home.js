@@ -21,6 +21,7 @@ export const home = {
       <div class="hero-do">${mood === "open" ? html`<a class="button" href="#welcome" data-key="welcome">First steps</a>` : nothing}${lockdown(status)}</div>
       ${status.other_home ? html`<p class="bad" role="alert">${status.other_home}</p>` : nothing}
       ${status.troubles.map((trouble) => html`<p class="bad" role="alert">${trouble}</p>`)}
+      ${changedServers(snapshot.changed_servers)}
       ${waiting.length > 0 ? waitingRows(waiting) : nothing}
       ${missedRows(questions.missed)}
       ${leftBehind(snapshot)}
@@ -35,6 +36,22 @@ export const home = {
       ${recent.length > 0 ? html`<p class="after"><a href="#activity">All activity</a></p>` : nothing}`;
   },
 };
+
+/**
+ * Where the person is sent when a server is another program now.
+ * @param {string[]} names
+ */
+const changedServers = (names) =>
+  names.length === 0
+    ? nothing
+    : html`<div class="after">${parts.group(
+        names.map((name) =>
+          parts.row(
+            html`<div><b>${parts.foreign(name)} is no longer the program you allowed.</b></div>${parts.facts("The new program is blocked until you decide.")}`,
+            html`<a href="#servers" data-key="decide:${name}" aria-label="Decide about the server ${name}">Decide</a>`,
+          ),
+        ),
+      )}</div>`;
 
 /** @param {import("../types.js").Waiting[]} waiting */
 const waitingRows = (waiting) => html`

@@ -43,11 +43,27 @@ export const servers = {
       problem = backend.sentence(failure);
     }
   },
-  view: () => html`
+  count: ({ changed_servers }) => changed_servers.length,
+  view: (snapshot) => html`
+    ${follow(snapshot.changed_servers)}
     <h1>Servers</h1>
     ${problem ? parts.problem(`The servers cannot be read: ${problem}`) : nothing}
     ${found === null ? nothing : list(found)}`,
 };
+
+/** The changed servers that the list was read with. */
+let changed = "";
+
+/**
+ * Reads the list again when a server has changed, or was decided about elsewhere.
+ * @param {string[]} names
+ */
+function follow(names) {
+  const now = names.join("\n");
+  if (found !== null && now !== changed) void reload();
+  changed = now;
+  return nothing;
+}
 
 async function reload() {
   await servers.load?.();
@@ -56,7 +72,7 @@ async function reload() {
 
 /** @param {import("../types.js").Servers} all */
 const list = (all) => html`
-  ${all.servers.length === 0 ? parts.empty("No server is set up.", "Add one of those below.") : repeat(all.servers, (one) => one.name, card)}
+  ${all.servers.length === 0 ? parts.empty("No server is set up.", "Add one of those below.") : repeat(toDecideFirst(all.servers), (one) => one.name, card)}
   ${removedList(all.removed, reload)}
   ${profileList(all.servers.map(({ name }) => name))}
   ${secretList(all.servers)}
@@ -66,11 +82,15 @@ const list = (all) => html`
   <div class="some">${addForm(reload)}</div>
   <p class="small quiet after">Written into ${parts.path(all.file)}.</p>`;
 
+/** @param {Server[]} all */
+const toDecideFirst = (all) => [...all.filter((one) => one.suspended), ...all.filter((one) => !one.suspended)];
+
 /** @param {Server} server */
 const card = (server) => html`
   <section aria-label=${server.name}>
     <h2>${parts.foreign(server.name)}</h2>
     ${parts.group(html`
+      ${suspendedPanel(server, reload)}
       ${parts.row(
         html`
           ${server.description ? html`<div>${server.description}</div>` : nothing}
@@ -82,7 +102,6 @@ const card = (server) => html`
             <dt>Runs now</dt><dd>${server.live.length === 0 ? "no" : `for ${count(server.live.length, "session")}`}</dd>
             ${server.secrets.length > 0 ? html`<dt>Secrets</dt><dd>${server.secrets.map((one) => html`<code>${one}</code> `)}</dd>` : nothing}
           </dl>
-          ${suspendedPanel(server, reload)}
           ${server.problem ? parts.warning(server.problem) : nothing}
           ${(told.get(server.name) ?? []).map((one) => html`<p class="small">${one}</p>`)}
           ${removalPanel(server, reload)}`,

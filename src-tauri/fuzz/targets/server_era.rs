@@ -7,11 +7,9 @@
 mod words;
 
 use arbitrary::Arbitrary;
-use ironcurtain_mcp::server::RequestHandle;
-use ironcurtain_mcp::server::ServerAnswer;
-use ironcurtain_mcp::server::FuzzedServer;
 use ironcurtain_mcp::request::ServerRequest;
-use ironcurtain_mcp::wire::{Fields, Id, Incoming, STATELESS_VERSION, Response, meta_key, server_may_tell};
+use ironcurtain_mcp::server::{ClientAnswer, FuzzedServer, RequestHandle, ServerAnswer};
+use ironcurtain_mcp::wire::{Fields, Id, Incoming, Response, STATELESS_VERSION, meta_key, server_may_tell};
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -191,7 +189,9 @@ impl Talk {
                 let response =
                     if *is_error { Response::Error(raw(&words)) } else { Response::Result(raw(&words)) };
                 self.brought.push(words);
-                self.edge.connection().respond(&id, response, None);
+                if let Some(request) = self.edge.connection().take_client_request(&id) {
+                    request.respond(ClientAnswer::unchecked(response), None);
+                }
             }
             Step::Waits => self.wait(),
         }

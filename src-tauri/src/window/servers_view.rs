@@ -16,12 +16,14 @@ use ironcurtain_config::home::Home;
 use ironcurtain_daemon::containment::view_of;
 use ironcurtain_daemon::packages::{PackageState, Packages, RunnerCommand};
 use ironcurtain_daemon::{PolicySnapshot, SnapshotError};
-use ironcurtain_policy::{Annotations, Role, ToolAnnotation};
+use ironcurtain_grants::{Granted, StandingGrant};
+use ironcurtain_policy::{Annotations, GrantKind, Role, ToolAnnotation};
 use ironcurtain_policy_tools::propose::Proposal;
 use ironcurtain_protocol::SessionView;
 use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The most characters of a description that are shown.
 const DESCRIPTION: usize = 300;
@@ -74,11 +76,18 @@ pub(super) enum ServersError {
     Suspended(#[from] IdentityChangeError),
 }
 
-/// The things that are suspended, because the server is another program now.
+/// A server that is another program now, and what the program from before left under its name.
 #[derive(Debug, Serialize)]
 struct SuspendedRow {
+    /// The program from before, if it is known.
+    before: Option<String>,
+    now: String,
     change: String,
-    kept: String,
+    /// What the grants allow, in sentences, the worst first.
+    grants: Vec<String>,
+    data: Option<String>,
+    annotated: usize,
+    secrets: Vec<String>,
     /// Names what was shown.
     found: String,
 }
@@ -177,7 +186,7 @@ impl ServersView {
         let mut suspended = suspended(home)?;
         let row = |server: &Server| {
             let at = suspended.iter().position(|one| one.name == server.name);
-            let suspended = at.map(|at| suspended.swap_remove(at));
+            let suspended = at.map(|at| suspended_row(home, &suspended.swap_remove(at)));
             let live = sessions.iter().filter(|session| session.server == server.name).map(live);
             row(server, &snapshot.annotations, packages.state(server), live.collect(), suspended)
         };
@@ -205,7 +214,7 @@ fn row(
     annotations: &Annotations,
     package: PackageState,
     live: Vec<LiveServer>,
-    suspended: Option<SuspendedServer>,
+    suspended: Option<SuspendedRow>,
 ) -> ServerRow {
     let (version, problem) = match package {
         PackageState::NoPackage => (None, None),
@@ -216,7 +225,7 @@ fn row(
         |(name, tool): (&str, &ToolAnnotation)| ToolRow { name: visible::line(name), means: means(tool) };
     ServerRow {
         name: visible::line(&server.name),
-        suspended: suspended.map(suspended_row),
+        suspended,
         description: server.description.as_deref().map(visible::line),
         command: visible::line(&server.command_line()),
         sandboxed: server.sandbox.settings().is_some(),
@@ -233,9 +242,51 @@ fn row(
     }
 }
 
-fn suspended_row(one: SuspendedServer) -> SuspendedRow {
-    let found = one.found().to_owned();
-    SuspendedRow { change: visible::line(&one.change), kept: visible::line(&one.kept.to_string()), found }
+fn suspended_row(home: &Home, one: &SuspendedServer) -> SuspendedRow {
+    let mut grants: Vec<_> = one.kept.grants.iter().collect();
+    grants.sort_by_key(|grant| harm(grant));
+    SuspendedRow {
+        before: one.before().as_deref().map(visible::line),
+        now: visible::line(&one.now()),
+        change: visible::line(&one.change),
+        grants: grants.into_iter().map(|grant| allows(home, grant)).collect(),
+        data: one.kept.data.as_ref().map(|data| shown(home, &data.display().to_string())),
+        annotated: one.kept.annotated,
+        secrets: one.kept.secrets.iter().map(|secret| visible::line(secret)).collect(),
+        found: one.found().to_owned(),
+    }
+}
+
+/// Orders grants by the harm that a hostile program does with them: what changes files comes first.
+fn harm(grant: &StandingGrant) -> u8 {
+    match &grant.what {
+        Granted::Files(files) if files.access.write || files.access.delete => 0,
+        Granted::Tool(_) => 1,
+        Granted::Host(_) => 2,
+        Granted::Files(_) => 3,
+    }
+}
+
+/// A path with the home directory as `~`.
+fn shown(home: &Home, path: &str) -> String {
+    let below = Path::new(path).strip_prefix(&home.person).ok().filter(|below| !below.as_os_str().is_empty());
+    visible::path(&below.map_or_else(|| path.to_owned(), |below| format!("~/{}", below.display())))
+}
+
+/// What a grant allows, without its client.
+fn allows(home: &Home, grant: &StandingGrant) -> String {
+    let what = visible::path(&grant.what.to_string());
+    match &grant.what {
+        Granted::Files(files) => {
+            let access = files.access;
+            let words = [(access.read, "read"), (access.write, "change"), (access.delete, "delete")];
+            let words: Vec<&str> = words.iter().filter(|(has, _)| *has).map(|(_, word)| *word).collect();
+            let reach = if files.kind == GrantKind::Tree { "everything in " } else { "" };
+            format!("{} {reach}{}", words.join(", "), shown(home, files.path.as_str()))
+        }
+        Granted::Host(_) => format!("send data to {what}"),
+        Granted::Tool(_) => format!("run its tool {what}"),
+    }
 }
 
 fn opened(server: &Server, opening: Opening) -> OpeningRow {

@@ -5,7 +5,7 @@ use super::command_error::{CommandError, aside};
 use super::preferences::{Appearance, Preferences};
 use super::record::{Call, calls_of, newest_calls};
 use crate::consent::PendingQuestion;
-use ironcurtain_daemon::ProvedClient;
+use ironcurtain_daemon::{ChangedServers, ProvedClient};
 use ironcurtain_protocol::{
     GrantView, QuestionsView, Reply, Request, SessionRecordView, SessionView, StatusView,
 };
@@ -26,6 +26,8 @@ pub(crate) struct Snapshot {
     /// Sessions of which files are in quarantine, with just those files.
     quarantine: Vec<SessionRecordView>,
     grants: Vec<GrantView>,
+    /// The servers that are another program now, which the person has to decide about.
+    changed_servers: Vec<String>,
     waiting: Vec<PendingQuestion>,
     /// Those that nobody answered in time, and what is denied until a session ends.
     questions: QuestionsView,
@@ -58,7 +60,7 @@ impl From<ProvedClient> for ClientRow {
 
 pub(super) async fn snapshot(state: &AppState) -> Result<Snapshot, CommandError> {
     let reply = state.backend.request(Request::Status).await;
-    let Reply::Status(status) = reply else { return Err(CommandError::of(reply)) };
+    let Reply::Status(mut status) = reply else { return Err(CommandError::of(reply)) };
     let reply = state.backend.request(Request::Sessions).await;
     let Reply::Sessions(sessions) = reply else { return Err(CommandError::of(reply)) };
     let records = records(state, &sessions).await?;
@@ -66,6 +68,12 @@ pub(super) async fn snapshot(state: &AppState) -> Result<Snapshot, CommandError>
     let Reply::Quarantine(quarantine) = reply else { return Err(CommandError::of(reply)) };
     let reply = state.backend.request(Request::Grants).await;
     let Reply::Grants(grants) = reply else { return Err(CommandError::of(reply)) };
+    let changed = match state.backend.trusted() {
+        Some(trusted) => trusted.daemon.changed_servers().await,
+        None => ChangedServers::default(),
+    };
+    // Those have a place of their own.
+    status.troubles.retain(|trouble| changed.trouble.as_ref() != Some(trouble));
     let reply = state.backend.request(Request::Questions).await;
     let Reply::Questions(questions) = reply else { return Err(CommandError::of(reply)) };
     let waiting = state.desktop.waiting().borrow().clone();
@@ -81,6 +89,7 @@ pub(super) async fn snapshot(state: &AppState) -> Result<Snapshot, CommandError>
         records,
         quarantine,
         grants,
+        changed_servers: changed.names,
         waiting,
         questions,
         clients: clients.into_iter().map(ClientRow::from).collect(),

@@ -126,7 +126,13 @@ impl Drop for Peer {
 fn answered(method: &str, params: &Value) -> Value {
     let sampled =
         json!({ "role": "assistant", "content": { "type": "text", "text": "sampled" }, "model": "m" });
-    let elicited = json!({ "action": "accept", "content": { "name": "Ann", "check": true, "interpretation": "technical" } });
+    let filled = json!({ "name": "Ann", "check": true, "interpretation": "technical" });
+    // A client returns the fields of the form, and no others.
+    let form = params["requestedSchema"]["properties"].as_object();
+    let is_asked = |name: &str| form.is_none_or(|form| form.contains_key(name));
+    let content: Map<String, Value> =
+        filled.as_object().unwrap().clone().into_iter().filter(|(name, _)| is_asked(name)).collect();
+    let elicited = json!({ "action": "accept", "content": content });
     let task = json!({ "taskId": "client-task", "status": "completed", "createdAt": "t", "lastUpdatedAt": "t", "ttl": null });
     match method {
         "roots/list" => json!({ "roots": [{ "uri": "file:///tmp", "name": "tmp" }] }),

@@ -2,6 +2,10 @@
 
 use super::registry::{Package, Registry};
 use super::{folders, install, json_of, run, tell, world};
+use crate::consent::Next;
+use ironcurtain_consent::{Lifetime, Reach};
+use ironcurtain_daemon::{Gift, GiftOf};
+use ironcurtain_policy::{Access, AccessSet};
 use serde_json::{Value, json};
 
 fn newer(registry: &Registry) {
@@ -71,6 +75,45 @@ fn it_is_shown_with_the_change_of_the_tools_and_taken_only_after_a_yes() {
     assert!(run(&world.home, &["update", "tiny", "--yes"]).unwrap().contains("Taken."));
     let all: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!((&all["mcpServers"]["tiny"]["args"][1], all.get("tiny")), (&json!("tiny@1.2.0"), None));
+}
+
+#[test]
+fn permissions_are_carried_over_when_the_same_archive_is_installed_again_and_by_an_update() {
+    let registry = Registry::new();
+    registry.npm("tiny", "1.0.0", &Package::default());
+    let world = world(&registry, &["tiny@1.0.0"]);
+    let folder = install(&world.home, "tiny");
+    let plan = world.file("plans/next", "x");
+    let client = world.connect("tiny");
+    let key = std::env::current_exe().unwrap().canonicalize().unwrap().display().to_string();
+    let read = GiftOf::Files { path: plan, access: AccessSet::only(Access::Read) };
+    let gift = Gift { client: key, server: "tiny".into(), what: read, lifetime: Lifetime::Always };
+    world.wait(world.daemon.give(gift)).unwrap();
+    client.hang_up();
+    let applies = |version: &str| {
+        // Its tools ask, now that it reaches something.
+        world.person.will(Next::AllowFirst(vec![Reach::Request, Reach::Tool]));
+        let mut client = world.connect("tiny");
+        assert_eq!(client.call("version", json!({})).ok(), version);
+        client.hang_up();
+        let marks: Vec<_> = world.grants().into_iter().map(|grant| (grant.suspended, grant.uses)).collect();
+        assert_eq!(marks, [(None, 0)]);
+    };
+    // A package that was damaged is not started; installed again, it is the same archive.
+    std::fs::remove_dir_all(&folder).unwrap();
+    install(&world.home, "tiny");
+    applies("1.0.0");
+    newer(&registry);
+    assert!(run(&world.home, &["update", "tiny", "--yes"]).unwrap().contains("Taken."));
+    crate::world::eventually("the new version is in force", crate::client::BOUND, || {
+        let mut client = world.start("tiny");
+        let about = json!({ "name": "t", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about });
+        let answer = client.request("initialize", params);
+        client.hang_up();
+        answer["result"].is_object()
+    });
+    applies("1.1.0");
 }
 
 #[test]

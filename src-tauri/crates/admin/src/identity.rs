@@ -182,6 +182,18 @@ impl SuspendedServer {
         &self.found
     }
 
+    /// The program that had the name before. Nothing, where that is not known.
+    #[must_use]
+    pub fn before(&self) -> Option<String> {
+        Some(ServerIdentity::read(self.owner.as_deref()?)?.program.shown())
+    }
+
+    /// The program that has the name now.
+    #[must_use]
+    pub fn now(&self) -> String {
+        ServerIdentity::read(&self.found).map(|found| found.program.shown()).unwrap_or_default()
+    }
+
     /// Gives all of it to the new program.
     ///
     /// # Errors

@@ -153,7 +153,11 @@ fn grant(sheet: &mut Sheet, grant: &GrantView) {
     ));
     sheet.line(format_args!("  used       {}; from {}", times(grant.uses), grant.provenance));
     if let Some(why) = &grant.suspended {
-        sheet.line(format_args!("  SUSPENDED: {why}"));
+        let decide = match grant.server_changed {
+            true => format!(": `ironcurtain servers identity {}`", grant.server),
+            false => String::new(),
+        };
+        sheet.line(format_args!("  SUSPENDED: {why}{decide}"));
     }
     if let Some(words) = &grant.ending {
         sheet.line(format_args!("  BEING TAKEN BACK: {words}"));

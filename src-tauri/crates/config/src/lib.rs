@@ -1,5 +1,16 @@
 //! The person's configuration: `config.json` and `mcp-servers.json`. A file that is not there means the defaults;
 //! one that is not understood is an error that names the file and the place, never a guess.
+//!
+//! - Never decides what a server may do: it says what the user wrote.
+//! - Values of secrets are not in it, only their names.
+//!
+//! ```no_run
+//! use ironcurtain_config::Servers;
+//! use ironcurtain_config::home::Home;
+//!
+//! let servers = Servers::load(&Home::from_env()?)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod entry_error;
 pub mod home;
@@ -162,6 +173,10 @@ impl Config {
         Self::of(&Text { path: file.to_path_buf(), content: Some(text.to_owned()) })
     }
 
+    /// Reads `config.json` without parsing it.
+    ///
+    /// # Errors
+    /// [`ConfigError::Io`].
     pub fn text(home: &Home) -> Result<Text, ConfigError> {
         Text::read(home.config.join("config.json"))
     }
@@ -218,11 +233,17 @@ pub fn read(path: &Path) -> Result<Option<String>, ConfigError> {
 /// A file as it stood at one moment. Without content there was none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
+    /// Its path.
     pub path: PathBuf,
+    /// Its content.
     pub content: Option<String>,
 }
 
 impl Text {
+    /// Reads a file, which may not exist.
+    ///
+    /// # Errors
+    /// [`ConfigError::Io`].
     pub fn read(path: PathBuf) -> Result<Self, ConfigError> {
         let content = read(&path)?;
         Ok(Self { path, content })

@@ -38,6 +38,10 @@ impl Servers {
         Self::of(&Self::text(home)?, &home.person)
     }
 
+    /// Reads `mcp-servers.json` without parsing it.
+    ///
+    /// # Errors
+    /// [`ConfigError::Io`].
     pub fn text(home: &Home) -> Result<Text, ConfigError> {
         Text::read(home.config.join("mcp-servers.json"))
     }

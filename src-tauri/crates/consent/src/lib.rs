@@ -2,6 +2,21 @@
 //!
 //! - Only [`Answer::Allow`] allows. A dropped [`Slot`], a timeout or a crash is a denial.
 //! - Everything shown is in [`Question`] as plain text; whoever draws it adds nothing and resolves nothing.
+//! - Never decides whether a call needs approval: the policy does.
+//!
+//! ```
+//! use ironcurtain_consent::{Answer, Consent, DenialReach, Question, Slot, Withdrawn};
+//!
+//! struct DenyAll;
+//!
+//! impl Consent for DenyAll {
+//!     fn ask(&self, _question: Question, slot: Slot) {
+//!         slot.answer(Answer::Deny { note: None, reach: DenialReach::Call });
+//!     }
+//!
+//!     fn withdraw(&self, _question: &str, _why: Withdrawn) {}
+//! }
+//! ```
 
 mod beyond;
 mod binary;

@@ -75,7 +75,7 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
             }
         }
         Request::LastLooks => Reply::LastLooks(state.services.autostart.last_looks().words()),
-        Request::Grants => Reply::Grants(grants(state)),
+        Request::Grants => Reply::Grants(grants(state).await),
         Request::Revoke { grant } => revoking::revoke(state, &grant).await,
         Request::EndSession { session } => end_session(state, &session),
         Request::Questions => Reply::Questions(view::questions(&state.services.broker)),
@@ -166,10 +166,16 @@ async fn unlock_secrets(state: &DaemonState, passphrase: Passphrase) -> Reply {
 }
 
 /// The standing grants, those for calls under way, and those that end while that is not stored.
-fn grants(state: &DaemonState) -> Vec<GrantView> {
+async fn grants(state: &DaemonState) -> Vec<GrantView> {
+    let changed = state.services.identities.suspended().await;
+    let runs = |server: &str| {
+        state.live().iter().map(|session| session.view()).any(|s| s.server == server && s.trouble.is_none())
+    };
+    let changed = changed.into_iter().map(|server| (server.clone(), runs(&server))).collect();
     let (standing, ending) = (state.services.grants.listed(), state.services.grants.ending());
     let once: Vec<_> = state.live().iter().flat_map(|session| session.allowed_once()).collect();
-    let mut all = view::grants(standing.iter().chain(&once), &ending, &state.services.snapshot().home);
+    let mut all =
+        view::grants(standing.iter().chain(&once), &ending, &changed, &state.services.snapshot().home);
     all.extend(state.services.workspaces.declined().iter().map(view::declined));
     all
 }

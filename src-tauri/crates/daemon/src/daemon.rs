@@ -1,10 +1,12 @@
 //! Starting the trusted process, and the handle to it.
 
 mod accept;
+mod changed_servers;
 mod giving;
 mod storage;
 mod take_over;
 
+pub use changed_servers::ChangedServers;
 pub use giving::{Gift, GiftOf, GiveError, GrantTerms, ProvedClient};
 
 use crate::autostart::{Autostart, AutostartParts};

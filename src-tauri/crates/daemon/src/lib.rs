@@ -33,8 +33,8 @@ mod view;
 mod workspaces;
 
 pub use daemon::{
-    Daemon, DaemonOptions, ENDING, Gift, GiftOf, GiveError, GrantTerms, ProvedClient, RestartError,
-    StartError, start,
+    ChangedServers, Daemon, DaemonOptions, ENDING, Gift, GiftOf, GiveError, GrantTerms, ProvedClient,
+    RestartError, StartError, start,
 };
 pub use event_log::EventLog;
 pub use listener::ListenError;

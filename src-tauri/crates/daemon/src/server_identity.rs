@@ -14,7 +14,7 @@ mod system;
 
 pub(crate) use existing::bind_existing;
 pub use files::Digests;
-pub(crate) use gate::{Identities, IdentityGate};
+pub(crate) use gate::{Identities, IdentityGate, trouble};
 pub use kept::KeptUnderName;
 pub use program::{FileIdentity, ProgramFile, ProgramIdentity};
 

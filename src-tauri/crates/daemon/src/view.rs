@@ -18,6 +18,7 @@ use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::GrantKind;
 use ironcurtain_protocol::GrantView;
 use ironcurtain_visible as visible;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The longest name of a client, a server or a tool that is shown, in characters.
@@ -26,15 +27,24 @@ const LONGEST_NAME: usize = 200;
 /// The time after which a grant that nobody uses is pointed out.
 const UNUSED: Duration = Duration::from_hours(30 * 24);
 
-/// Grants for people; last, those that end while that is not stored.
+/// Grants for people; last, those that end while that is not stored. `changed` has the servers that are another program now, each
+/// with whether a session of the program from before still runs.
 pub(crate) fn grants<'a>(
     all: impl Iterator<Item = &'a StandingGrant>,
     ending: &[Ending],
+    changed: &BTreeMap<String, bool>,
     home: &CanonicalPath,
 ) -> Vec<GrantView> {
     let resolver = Resolver::new(home.clone(), home.clone());
     let now = now_ms();
-    let holding = all.map(|g| GrantView { unused_days: unused_days(g, now), ..grant(g, &resolver) });
+    let holding = all.map(|g| {
+        let view = GrantView { unused_days: unused_days(g, now), ..grant(g, &resolver) };
+        // One that ends with a session belongs to the program that the session began with.
+        match changed.get(&g.subject.server).filter(|_| g.subject.session.is_none()) {
+            Some(runs) => GrantView { suspended: Some(server_changed(*runs)), server_changed: true, ..view },
+            None => view,
+        }
+    });
     let ending = ending.iter().filter_map(|ending| {
         let words = being_taken_back(ending);
         Some(GrantView { ending: Some(words), ..grant(ending.grant.as_ref()?, &resolver) })
@@ -59,8 +69,16 @@ pub(crate) fn declined(no: &Declined) -> GrantView {
         uses: 0,
         provenance: "proposed workspace".to_owned(),
         suspended: None,
+        server_changed: false,
         ending: None,
         unused_days: None,
+    }
+}
+
+fn server_changed(still_runs: bool) -> String {
+    match still_runs {
+        false => "the server changed".to_owned(),
+        true => "the server changed; sessions that started before still use it".to_owned(),
     }
 }
 
@@ -110,6 +128,7 @@ fn grant(grant: &StandingGrant, resolver: &Resolver) -> GrantView {
         uses: grant.uses,
         provenance: visible::line(&grant.provenance),
         suspended: suspended.map(|why| visible::line(&why.to_string())),
+        server_changed: false,
         ending: None,
         unused_days: None,
     }
@@ -250,13 +269,13 @@ fn event(event: Event) -> &'static str {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_nobody_uses_is_pointed_out_and_what_ends_says_since_when() {
+    const DAY: u64 = 86_400_000;
+
+    /// A host that is granted to the server `s`.
+    fn given(days_ago: u64, used_days_ago: Option<u64>, lifetime: Lifetime) -> StandingGrant {
         use ironcurtain_egress::HostPort;
-        use ironcurtain_grants::{GrantSubject, Lifetime, Why};
-        const DAY: u64 = 86_400_000;
-        let home = CanonicalPath::assume_canonical("/home/u").unwrap();
-        let given = |days_ago: u64, used_days_ago: Option<u64>, lifetime| StandingGrant {
+        use ironcurtain_grants::GrantSubject;
+        StandingGrant {
             id: "g".into(),
             subject: GrantSubject {
                 client: "k".into(),
@@ -271,7 +290,32 @@ mod tests {
             last_used_ms: used_days_ago.map(|days| now_ms() - days * DAY),
             uses: 0,
             provenance: "q".into(),
+        }
+    }
+
+    #[test]
+    fn a_grant_of_a_changed_server_is_suspended_unless_it_ends_with_a_session() {
+        let home = CanonicalPath::assume_canonical("/home/u").unwrap();
+        let lasting = given(1, None, Lifetime::Always);
+        let mut of_a_session = lasting.clone();
+        of_a_session.subject.session = Some("s1".into());
+        let shown = |server: &str, still_runs: bool| {
+            let changed = BTreeMap::from([(server.to_owned(), still_runs)]);
+            let shown = grants([&lasting, &of_a_session].into_iter(), &[], &changed, &home);
+            let marks = shown.into_iter().map(|grant| (grant.suspended, grant.server_changed));
+            marks.collect::<Vec<_>>()
         };
+        let suspended = |words: &str| (Some(words.to_owned()), true);
+        assert_eq!(shown("s", false), [suspended("the server changed"), (None, false)]);
+        let running = suspended("the server changed; sessions that started before still use it");
+        assert_eq!(shown("s", true), [running, (None, false)]);
+        assert_eq!(shown("t", false), [(None, false), (None, false)]);
+    }
+
+    #[test]
+    fn what_nobody_uses_is_pointed_out_and_what_ends_says_since_when() {
+        use ironcurtain_grants::Why;
+        let home = CanonicalPath::assume_canonical("/home/u").unwrap();
         for (days_ago, used, lifetime, expected) in [
             (29, None, Lifetime::Always, None),
             (30, None, Lifetime::Always, Some(30)),
@@ -280,13 +324,13 @@ mod tests {
             (400, None, Lifetime::Hour, None),
         ] {
             let one = given(days_ago, used, lifetime);
-            let shown = grants([&one].into_iter(), &[], &home);
+            let shown = grants([&one].into_iter(), &[], &BTreeMap::new(), &home);
             assert_eq!(shown[0].unused_days, expected, "{days_ago} {used:?}");
         }
         let at_ms = 1_700_000_000_000;
         let mut ending = Ending::new(given(400, None, Lifetime::Always), Why::TakenBack, at_ms);
         ending.trouble = Some("the disk\u{202e} is full".into());
-        let shown = grants([].into_iter(), &[ending], &home);
+        let shown = grants([].into_iter(), &[ending], &BTreeMap::new(), &home);
         let words =
             "it is denied since 2023-11-14 22:13:20Z, and that is not stored yet: the disk\\u{202e} is full";
         assert_eq!((shown[0].ending.as_deref(), shown[0].unused_days), (Some(words), None));

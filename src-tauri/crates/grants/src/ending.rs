@@ -59,6 +59,7 @@ pub struct Ending {
 }
 
 impl Ending {
+    /// Describes the end of a grant at this moment, in milliseconds since the Unix epoch.
     pub fn new(grant: StandingGrant, why: Why, at_ms: u64) -> Self {
         let entry = Box::new(entry(&grant, why));
         Self { id: grant.id.clone(), grant: Some(grant), why, at_ms, trouble: None, entry }

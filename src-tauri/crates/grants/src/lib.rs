@@ -4,6 +4,23 @@
 //!   happens; one thread puts that on record and in the database.
 //! - A grant that has ended is not in the table: nobody has to look at a clock to judge.
 //! - Permissions for one call or one connection are not grants: they live and die with it.
+//! - Never asks the user and never judges a call: whoever gives a grant has asked.
+//!
+//! ```no_run
+//! use ironcurtain_audit::Audit;
+//! use ironcurtain_audit::clock::Clock;
+//! use ironcurtain_grants::{GrantParts, Grants};
+//! use std::path::Path;
+//!
+//! let parts = GrantParts {
+//!     database: Path::new("state.db"),
+//!     audit: Audit::open(Path::new("audit"), |_| ())?,
+//!     on_trouble: Box::new(|trouble| eprintln!("{trouble:?}")),
+//!     clock: Clock::of_machine()?,
+//! };
+//! let grants = Grants::open(parts)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod bindings;
 mod client;

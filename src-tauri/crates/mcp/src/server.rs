@@ -10,12 +10,14 @@
 //! - Every request is answered once: by the server, or with why it has no answer.
 //! - One task reads. Whoever sends writes by itself, so that a call wakes nobody but its server.
 
+mod client_answer;
 mod no_answer;
 mod pending;
 mod reader;
 mod roots;
 mod stateless;
 
+pub use client_answer::{ClientAnswer, ClientRequest};
 pub use no_answer::{NoAnswer, ServerExit};
 pub use pending::{OnAnswer, PendingRequest, RequestHandle, ServerAnswer};
 pub use reader::SAMPLING;
@@ -224,16 +226,20 @@ impl ServerConnection {
         }
     }
 
-    /// A request is sent to the client on behalf of the server.
-    pub fn asks_client(&self, id: Id) {
-        self.asked.client_asked_for(id);
+    /// Notes that a request is sent to the client on behalf of the server.
+    pub fn asks_client(&self, id: Id, request: ClientRequest) {
+        self.asked.client_asked_for(id, request);
     }
 
-    /// Gives the client's answer to a request of the server. One it did not make is dropped.
-    pub fn respond(&self, id: &Id, response: Response, held: MemoryShare) {
-        if !self.asked.client_answered(id) {
-            return;
-        }
+    /// Returns the request that a response of the client is for, once. `None` if the server has no such request in flight.
+    #[must_use]
+    pub fn take_client_request(&self, id: &Id) -> Option<UnansweredRequest> {
+        let request = self.asked.client_answered(id)?;
+        Some(UnansweredRequest { id: id.clone(), request, connection: self.clone() })
+    }
+
+    /// Sends the response to a request of the server.
+    fn respond(&self, id: &Id, response: Response, held: MemoryShare) {
         let response = match self.stateless.get() {
             Some(stateless) => stateless.responded(self, id, response),
             None => Some(response),
@@ -247,7 +253,7 @@ impl ServerConnection {
     pub fn refuse(&self, id: &Id, code: i32, text: &str) {
         let error = json!({ "code": code, "message": text });
         let error = to_raw_value(&error).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        self.asks_client(id.clone());
+        self.asked.forget_client_request(id);
         self.respond(id, Response::Error(error), None);
     }
 
@@ -276,6 +282,32 @@ impl ServerConnection {
         if self.asked.forget(id) {
             self.to_server.send(Outgoing::line(cancelled_line(id, reason)));
         }
+    }
+}
+
+/// A request of a server that the client has responded to, and whose response has not been sent to the server yet.
+#[derive(Debug)]
+pub struct UnansweredRequest {
+    id: Id,
+    request: ClientRequest,
+    connection: ServerConnection,
+}
+
+impl UnansweredRequest {
+    /// Returns what the response may contain.
+    #[must_use]
+    pub fn request(&self) -> &ClientRequest {
+        &self.request
+    }
+
+    /// Sends the response to the server.
+    pub fn respond(self, answer: ClientAnswer, held: MemoryShare) {
+        self.connection.respond(&self.id, answer.response, held);
+    }
+
+    /// Answers the server with an error.
+    pub fn refuse(self, code: i32, text: &str) {
+        self.connection.refuse(&self.id, code, text);
     }
 }
 

@@ -131,7 +131,18 @@ impl<'a> Judging<'a> {
         for role in self.call.roles() {
             self.judge_role(*role, &mut evaluation);
         }
+        if self.runs_unconfined_command() {
+            self.judge_whole_call(&mut evaluation);
+        }
         evaluation
+    }
+
+    /// Returns whether the call names resources and also runs a command that could reach others.
+    ///
+    /// A confined server's command reaches only what was granted, so the call's resources say all there is to judge.
+    fn runs_unconfined_command(&self) -> bool {
+        let runs = self.call.values(Role::Command).next().is_some();
+        runs && !self.context.confined && !self.call.roles().is_empty()
     }
 
     /// A tool that names no resource is judged as a whole.

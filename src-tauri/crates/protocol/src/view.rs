@@ -270,8 +270,11 @@ pub struct GrantView {
     pub uses: u64,
     /// Its origin, in words.
     pub provenance: String,
-    /// Why it does not apply just now (its path vanished or became a link), if so.
+    /// Why it does not apply just now, if so: its path vanished or became a link, or the server changed.
     pub suspended: Option<String>,
+    /// It is suspended because another program has the server's name. The user decides about it for the server.
+    #[serde(default)]
+    pub server_changed: bool,
     /// Since when it is denied and why that is not stored yet, if it is being taken back.
     #[serde(default)]
     pub ending: Option<String>,

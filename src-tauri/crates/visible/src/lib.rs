@@ -1,4 +1,11 @@
 //! Text that comes from an agent or a file name, made safe to look at: what is shown is what is there.
+//!
+//! - Never hides a character: one that a reader does not see is written as its code point.
+//! - Knows no interface: the result is plain text.
+//!
+//! ```
+//! assert_eq!(ironcurtain_visible::line("a\u{202e}b"), "a\\u{202e}b");
+//! ```
 
 use icu_properties::props::{BidiClass, DefaultIgnorableCodePoint, GeneralCategory, GeneralCategoryGroup};
 use icu_properties::{CodePointMapData, CodePointSetData};

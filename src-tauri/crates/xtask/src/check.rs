@@ -35,7 +35,7 @@ pub(crate) use cross::check as cross;
 pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     let (purposes, app): (&[Purpose], &[&str]) = match scope {
         Scope::Everything => (&[Purpose::Compile, Purpose::App], &[]),
-        Scope::WithoutApp => (&[Purpose::Compile], &["--exclude", APP]),
+        Scope::Fast => (&[Purpose::Compile], &["--exclude", APP]),
     };
     machine::prepare(purposes)?;
     let cargo =

@@ -5,6 +5,7 @@
 //!   never looks better than things are.
 
 mod below;
+mod report;
 mod runner;
 
 use crate::arguments::{Measuring, Scope};
@@ -18,18 +19,25 @@ use crate::servers;
 use crate::terminal::{complain, heading, say, spoken};
 use crate::totals::Totals;
 use anyhow::bail;
+use report::Report;
+use runner::Part;
 use std::time::{Duration, Instant};
 
 /// Runs every test of the scope. Its last line is the sum.
 pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
-    let mut course = Course { rows: vec![], totals: Totals::default() };
+    let mut course = Course::default();
     all(scope, &mut course)?;
+    heading("Slowest tests")?;
+    for row in course.report.slowest() {
+        say(&row)?;
+    }
     heading("Result")?;
     for row in &course.rows {
         say(row)?;
     }
-    say(&course.totals.to_string())?;
-    match course.totals {
+    let totals = course.report.totals;
+    say(&totals.to_string())?;
+    match totals {
         Totals { failed: 0, passed: 1.. } => Ok(()),
         Totals { failed: 0, passed: 0 } => bail!("no test ran"),
         Totals { .. } => bail!("not everything holds"),
@@ -38,36 +46,41 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
 
 /// The stages. What has failed does not keep later tests from running, as long as there is something to run.
 fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
-    let mut purposes = vec![Purpose::Compile, Purpose::Sandbox, Purpose::Tests];
+    let purposes: &[Purpose] = match scope {
+        Scope::Everything => {
+            &[Purpose::Compile, Purpose::Sandbox, Purpose::Tests, Purpose::App, Purpose::DisplayTests]
+        }
+        Scope::Fast => &[Purpose::Compile],
+    };
+    let mut ready = course.prepare("System packages", || machine::prepare(purposes))?.is_some();
     if scope == Scope::Everything {
-        purposes.extend([Purpose::App, Purpose::DisplayTests]);
+        ready = ready && course.prepare("Servers", servers::install)?.is_some();
     }
-    let ready = course.prepare("System packages", || machine::prepare(&purposes))?.is_some()
-        && course.prepare("Servers", servers::install)?.is_some();
     if !ready {
         return Ok(());
     }
     let Some(built) = course.prepare("Build", || build(scope))? else { return Ok(()) };
-    course.stage("Page", || page::test(PageTests::Functions))?;
-    course.stage("Crates", || runner::run(scope, &built, runner::Part::Crates))?;
-    course.stage("System", || runner::run(scope, &built, runner::Part::System))?;
-    course.stage("Benchmarks", || benchmarks(&built))?;
-    if scope == Scope::Everything {
-        course.stage("Packages", || package::test(&built))?;
-        if !below::is_here() {
-            course.stage("Below /tmp", || below::run(&built))?;
-        }
-        course.stage("Page on display", || page::test(PageTests::Pages))?;
-        course.stage("Display", || runner::run(scope, &built, runner::Part::Display))?;
+    course.stage("Crates", || runner::run(&built, Part::Crates))?;
+    if scope == Scope::Fast {
+        return Ok(());
     }
-    Ok(())
+    course.stage("Page", || page::test(PageTests::Functions).map(Report::from))?;
+    course.stage("Sandbox", || runner::run(&built, Part::Sandbox))?;
+    course.stage("System", || runner::run(&built, Part::System))?;
+    course.stage("Benchmarks", || benchmarks(&built).map(Report::from))?;
+    course.stage("Packages", || package::test(&built).map(Report::from))?;
+    if !below::is_here() {
+        course.stage("Below /tmp", || below::run(&built))?;
+    }
+    course.stage("Page on display", || page::test(PageTests::Pages).map(Report::from))?;
+    course.stage("Display", || runner::run(&built, Part::Display))
 }
 
 fn build(scope: Scope) -> anyhow::Result<Vec<Built>> {
     let everything = ["--workspace", "--all-targets"];
     match scope {
         Scope::Everything => cargo::build(&everything),
-        Scope::WithoutApp => cargo::build(&[everything.as_slice(), &["--exclude", APP]].concat()),
+        Scope::Fast => cargo::build(&[everything.as_slice(), &["--exclude", APP]].concat()),
     }
 }
 
@@ -78,9 +91,10 @@ fn benchmarks(built: &[Built]) -> anyhow::Result<Totals> {
 }
 
 /// The results so far.
+#[derive(Default)]
 struct Course {
     rows: Vec<String>,
-    totals: Totals,
+    report: Report,
 }
 
 impl Course {
@@ -94,9 +108,9 @@ impl Course {
     }
 
     /// Some tests.
-    fn stage(&mut self, name: &str, act: impl FnOnce() -> anyhow::Result<Totals>) -> anyhow::Result<()> {
-        let totals = self.timed(name, act, Totals::to_string)?;
-        self.totals.add(totals.unwrap_or_default());
+    fn stage(&mut self, name: &str, act: impl FnOnce() -> anyhow::Result<Report>) -> anyhow::Result<()> {
+        let report = self.timed(name, act, |report| report.totals.to_string())?;
+        self.report.add(report.unwrap_or_default());
         Ok(())
     }
 
@@ -125,7 +139,7 @@ impl Course {
         let done = done.ok();
         let row = done.as_ref().map_or_else(|| "could not run".to_owned(), outcome);
         if done.is_none() {
-            self.totals.add(Totals::ONE_FAILURE);
+            self.report.totals.add(Totals::ONE_FAILURE);
         }
         self.rows.push(format!("{name:18}{:>12}   {row}", spoken(took)));
         done
@@ -138,11 +152,11 @@ mod tests {
 
     #[test]
     fn what_cannot_run_is_a_failure() {
-        let mut course = Course { rows: vec![], totals: Totals::default() };
+        let mut course = Course::default();
         let fine = course.note("Fine", Duration::from_millis(1_200), Ok(3), |n| format!("{n} things"));
         let broken = course.note("Broken", Duration::ZERO, bail_out(), |n| format!("{n} things"));
         assert_eq!((fine, broken), (Some(3), None));
-        assert_eq!(course.totals, Totals::ONE_FAILURE);
+        assert_eq!(course.report.totals, Totals::ONE_FAILURE);
         assert_eq!(
             course.rows,
             ["Fine                     1.2 s   3 things", "Broken                   0.0 s   could not run"]

@@ -172,6 +172,7 @@ pub(super) fn grants(now: u64) -> Vec<GrantView> {
         uses: 31,
         provenance: "you answered question 12".into(),
         suspended: None,
+        server_changed: false,
         ending: None,
         unused_days: None,
     };

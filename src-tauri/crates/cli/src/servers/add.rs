@@ -47,8 +47,9 @@ pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Res
         screen,
         adding: options.addition(home, bundle.as_ref())?,
         replace: options.replace,
+        kept: Value::Null,
     };
-    super::identity::note_kept(home, &wanted.adding.name, screen)?;
+    wanted.kept = super::identity::note_kept(home, &wanted.adding.name, screen)?;
     let may_ask = screen.has_terminal() && !screen.is_for_programs();
     if !options.later && !options.yes && !may_ask {
         anyhow::bail!(
@@ -71,6 +72,8 @@ struct Wanted<'a> {
     screen: Screen,
     adding: Addition,
     replace: bool,
+    /// The things that were kept under its name before.
+    kept: Value,
 }
 
 /// The outcome of a trial that the user accepted.
@@ -280,6 +283,7 @@ impl Wanted<'_> {
             "annotations": path(&annotations),
             "data": path(&added.data),
             "entry": self.adding.entry,
+            "kept": self.kept,
         });
         let servers = Servers::load(self.home)?;
         let server = servers

@@ -10,8 +10,10 @@ use crate::sheet::Sheet;
 use clap::Args;
 use ironcurtain_admin::identity::{SuspendedServer, kept, suspended};
 use ironcurtain_config::home::Home;
+use ironcurtain_daemon::server_identity::KeptUnderName;
+use ironcurtain_grants::{Granted, StandingGrant};
 use ironcurtain_protocol::Request;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
 /// Options of `identity`.
@@ -46,16 +48,57 @@ pub fn perform(home: &Home, options: &IdentityOptions, screen: Screen) -> anyhow
     }
 }
 
-/// Says what is kept under the name of a server that is to be added.
-pub fn note_kept(home: &Home, name: &str, screen: Screen) -> anyhow::Result<()> {
+/// Lists what is kept under the name of a server that is to be added, and says who gets it. Returns it for programs; nothing,
+/// where nothing is kept.
+pub fn note_kept(home: &Home, name: &str, screen: Screen) -> anyhow::Result<Value> {
     let kept = kept(home, name)?;
     if kept.is_empty() {
-        return Ok(());
+        return Ok(Value::Null);
+    }
+    screen.note(&format!("A server named `{name}` existed before. Kept from it:"))?;
+    for line in kept_lines(&kept) {
+        screen.note(&format!("  {line}"))?;
     }
     screen.note(&format!(
-        "Kept under the name `{name}` already: {kept}. Another program gets none of it until you decide: `ironcurtain servers \
-         identity {name}`."
-    ))
+        "The same program gets all of it again. Any other program gets none of it: it is blocked until you decide with \
+         `ironcurtain servers identity {name}`."
+    ))?;
+    Ok(kept_fields(&kept).into())
+}
+
+/// What is kept under a name, one thing a line.
+fn kept_lines(kept: &KeptUnderName) -> Vec<String> {
+    let mut lines: Vec<String> = kept.grants.iter().map(grant_line).collect();
+    lines.extend(kept.data.as_ref().map(|data| format!("its data in {}", data.display())));
+    if kept.annotated > 0 {
+        lines.push(format!("the review of {}", crate::sheet::counted(kept.annotated, "tool")));
+    }
+    lines.extend(kept.secrets.iter().map(|secret| format!("its secret `{secret}`")));
+    lines
+}
+
+fn grant_line(grant: &StandingGrant) -> String {
+    let access = match &grant.what {
+        Granted::Files(files) => {
+            let access = files.access;
+            let words = [(access.read, "read"), (access.write, "write"), (access.delete, "delete")];
+            words.iter().filter(|(has, _)| *has).map(|(_, word)| *word).collect::<Vec<_>>().join(", ")
+        }
+        Granted::Host(_) => "connect to".to_owned(),
+        Granted::Tool(_) => "use".to_owned(),
+    };
+    format!("the permission to {access} {}, for {}", grant.what, grant.subject.client_name)
+}
+
+fn kept_fields(kept: &KeptUnderName) -> Map<String, Value> {
+    let grants: Vec<&str> = kept.grants.iter().map(|grant| grant.id.as_str()).collect();
+    let fields = [
+        ("grants", json!(grants)),
+        ("data", json!(kept.data.as_ref().map(|data| data.display().to_string()))),
+        ("annotatedTools", json!(kept.annotated)),
+        ("secrets", json!(kept.secrets)),
+    ];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
@@ -75,27 +118,27 @@ fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
 fn sheet(server: &SuspendedServer) -> Sheet {
     let (name, mut text) = (&server.name, Sheet::default());
     text.line(format_args!("{name} is not the program that you allowed before: {}.", server.change));
-    text.line(format_args!("Suspended: {}", server.kept));
-    for grant in &server.kept.grants {
-        text.line(format_args!("  {}, for {}", grant.what, grant.subject.client_name));
+    if let Some(before) = server.before() {
+        text.line(format_args!("  old program  {before}"));
     }
-    if let Some(data) = &server.kept.data {
-        text.line(format_args!("  {}", data.display()));
+    text.line(format_args!("  new program  {}", server.now()));
+    text.line("Suspended:");
+    for line in kept_lines(&server.kept) {
+        text.line(format_args!("  {line}"));
     }
+    text.line("Keep it only if you changed or updated the program yourself.");
     text.line(format_args!("To give it to the new program: `ironcurtain servers identity {name} --keep`."));
     text.line(format_args!("To put it aside: `ironcurtain servers identity {name} --start-afresh`."));
     text
 }
 
 fn value(server: &SuspendedServer) -> Value {
-    json!({
-        "server": server.name,
-        "change": server.change,
-        "grants": server.kept.grants.iter().map(|grant| grant.id.as_str()).collect::<Vec<_>>(),
-        "data": server.kept.data.as_ref().map(|data| data.display().to_string()),
-        "annotatedTools": server.kept.annotated,
-        "secrets": server.kept.secrets,
-    })
+    let mut fields = kept_fields(&server.kept);
+    fields.insert("server".to_owned(), json!(server.name));
+    fields.insert("change".to_owned(), json!(server.change));
+    fields.insert("oldProgram".to_owned(), json!(server.before()));
+    fields.insert("newProgram".to_owned(), json!(server.now()));
+    fields.into()
 }
 
 fn keep(server: &SuspendedServer, yes: bool, screen: Screen) -> anyhow::Result<ExitCode> {

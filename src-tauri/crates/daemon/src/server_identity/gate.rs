@@ -8,6 +8,7 @@ use ironcurtain_audit::{Audit, Entry, Event};
 use ironcurtain_config::Server;
 use ironcurtain_config::home::Home;
 use ironcurtain_grants::{Bindings, IdentityDecision};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -77,7 +78,20 @@ impl Identities {
         self.is_suspending().await && !self.waits.swap(true, Ordering::SeqCst)
     }
 
-    async fn is_suspending(&self) -> bool {
+    /// The servers of which something is suspended. Reads nothing while nothing is.
+    pub(crate) async fn suspended(&self) -> BTreeSet<String> {
+        if !self.waits.load(Ordering::SeqCst) {
+            return BTreeSet::new();
+        }
+        let bindings = self.bindings.clone();
+        // That they cannot be read is among the troubles.
+        let all = tokio::task::spawn_blocking(move || bindings.all().unwrap_or_default()).await;
+        let all = all.unwrap_or_default().into_iter();
+        all.filter(|one| one.found.is_some()).map(|one| one.server).collect()
+    }
+
+    /// Notes what is suspended among the troubles; returns whether something is.
+    pub(crate) async fn is_suspending(&self) -> bool {
         let look = self.clone();
         tokio::task::spawn_blocking(move || look.note()).await.unwrap_or(false)
     }
@@ -88,7 +102,7 @@ impl Identities {
             Ok(all) => {
                 let names: Vec<String> =
                     all.into_iter().filter(|one| one.found.is_some()).map(|one| one.server).collect();
-                (!names.is_empty()).then(|| suspended(&names))
+                (!names.is_empty()).then(|| trouble(&names))
             }
             Err(problem) => {
                 Some(format!("the owners of what is kept under servers' names cannot be read: {problem}"))
@@ -184,7 +198,8 @@ fn admission(
     Err(IdentitySuspension { server: name.to_owned(), change, kept: kept.to_string() }.into())
 }
 
-fn suspended(names: &[String]) -> String {
+/// The sentence among the troubles on servers that are another program now.
+pub(crate) fn trouble(names: &[String]) -> String {
     let (list, is) = (names.join("`, `"), if names.len() == 1 { "server is" } else { "servers are" });
     format!(
         "The {is} not the program that you allowed before: `{list}`. What is kept under the name is suspended until you decide: \

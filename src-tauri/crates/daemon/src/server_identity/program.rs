@@ -107,6 +107,17 @@ impl ProgramIdentity {
         }
     }
 
+    /// The program for people: its address, its package, or its files.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Address { shown, .. } => shown.clone(),
+            Self::Package { package, .. } => format!("the package {package}"),
+            Self::Files(files) => files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>().join(", "),
+            Self::Unseen => "a program that could not be read".to_owned(),
+        }
+    }
+
     fn words(&self) -> String {
         match self {
             Self::Address { shown, .. } => format!("the address `{shown}`"),

@@ -13,10 +13,7 @@ use crate::server::DownReason;
 use ironcurtain_consent::Stop;
 use ironcurtain_mcp::client::{ClientMessage, ClientReader, ClientVersion};
 use ironcurtain_mcp::request::ServerRequest;
-use ironcurtain_mcp::server::MemoryShare;
-use ironcurtain_mcp::server::RequestHandle;
-use ironcurtain_mcp::server::ServerAnswer;
-use ironcurtain_mcp::server::ServerConnection;
+use ironcurtain_mcp::server::{ClientAnswer, MemoryShare, RequestHandle, ServerAnswer, ServerConnection};
 use ironcurtain_mcp::wire::{Id, Incoming, Line, MAX_LINE_BYTES, MOST_TOGETHER, Outgoing, Response, Salvage};
 use ironcurtain_mcp::wire::{
     client_may_tell, error_line, id_in, members, notification_line, response_parts, result_line,
@@ -162,9 +159,14 @@ async fn handle_message(
             let Err(response) = session.client_roots.take_answer(&id, response) else {
                 return ControlFlow::Continue(());
             };
-            // The process that asked is gone if there is none.
-            if let Some(connection) = session.server.connection_now() {
-                connection.respond(&id, response, budget);
+            // There is no connection if the process that sent the request has exited.
+            let connection = session.server.connection_now();
+            if let Some(request) = connection.and_then(|connection| connection.take_client_request(&id)) {
+                let answer = ClientAnswer::build(request.request(), &response);
+                match session.record_client_answer(&id, request.request(), &answer).await {
+                    Ok(()) => request.respond(answer, budget),
+                    Err(problem) => request.refuse(ErrorCode::INTERNAL_ERROR.0, &denied(problem)),
+                }
             }
         }
         Err(problem) => {

@@ -14,7 +14,7 @@ use ironcurtain_mcp::client::RefusedRequest;
 use ironcurtain_mcp::request::LOG_LEVELS;
 use ironcurtain_mcp::request::RequestBody;
 use ironcurtain_mcp::request::ServerRequest;
-use ironcurtain_mcp::server::MemoryShare;
+use ironcurtain_mcp::server::{ClientAnswer, ClientRequest, MemoryShare};
 use ironcurtain_mcp::wire::Id;
 use ironcurtain_policy::{ResourceAddress, file_address};
 use ironcurtain_visible as visible;
@@ -190,6 +190,22 @@ impl Session {
         let reason = format!("{} is passed on", named(request.method(), &params));
         entry.policy_decision = Some(PolicyDecision::allow(DecidedBy::PassedOn, PASSED_RULE, &reason));
         entry.arguments = Some(redacted(&params)).filter(|_| !params.is_empty());
+        self.services.audit.record(entry).await.map(drop)
+    }
+
+    /// Records a client's response to a request of its server.
+    pub(super) async fn record_client_answer(
+        &self,
+        id: &Id,
+        request: &ClientRequest,
+        answer: &ClientAnswer,
+    ) -> Result<(), AuditError> {
+        let method = request.name();
+        let summary = answer.dropped().unwrap_or_else(|| "passed on".to_owned());
+        let mut entry = self.about_request(id, method, &summary);
+        let reason = format!("the client's response to `{method}` is passed on");
+        entry.policy_decision = Some(PolicyDecision::allow(DecidedBy::PassedOn, PASSED_RULE, &reason));
+        entry.arguments = Some(redacted(&answer.content));
         self.services.audit.record(entry).await.map(drop)
     }
 

@@ -10,7 +10,7 @@ use ironcurtain_config::Sampling;
 use ironcurtain_consent::{
     DenialScope, DeniedKey, ExchangeError, Inquiry, NotApproved, QuestionKey, SAMPLING_RULE, SamplingQuestion,
 };
-use ironcurtain_mcp::server::SamplingRequest;
+use ironcurtain_mcp::server::{ClientRequest, SamplingRequest};
 use ironcurtain_mcp::wire::request_parts;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -58,7 +58,7 @@ pub(super) async fn serve(session: Arc<Session>, mut requests: mpsc::UnboundedRe
         };
         match allowed {
             Ok(params) => {
-                connection.asks_client(id.clone());
+                connection.asks_client(id.clone(), ClientRequest::Sampling);
                 session.to_client.send(request_parts(&id, METHOD, Some(params)).holding(held));
             }
             Err(problem) => connection.refuse(&id, REJECTED, &denied(problem)),

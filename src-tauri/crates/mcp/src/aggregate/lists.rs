@@ -13,9 +13,13 @@ const MOST_PAGES: usize = 1000;
 /// A kind of list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ListKind {
+    /// `tools/list`
     Tools,
+    /// `prompts/list`
     Prompts,
+    /// `resources/list`
     Resources,
+    /// `resources/templates/list`
     Templates,
 }
 
@@ -79,6 +83,7 @@ impl ListKind {
 /// One server's list of one kind.
 #[derive(Debug, Default, Clone)]
 pub struct ListEntries {
+    /// The entries by name, as the server wrote them.
     pub entries: Vec<(String, Fields)>,
     bytes: usize,
     /// Entries that were left out.

@@ -14,8 +14,11 @@ const MOST_TASKS: usize = 10_000;
 /// A request of the client that a server has.
 #[derive(Debug)]
 pub struct RoutedRequest {
+    /// Number of the server.
     pub upstream: u64,
+    /// The request calls a tool.
     pub calls_tool: bool,
+    /// The request asks for a task.
     pub makes_task: bool,
     token: Option<String>,
 }
@@ -23,8 +26,11 @@ pub struct RoutedRequest {
 /// A request of ours.
 #[derive(Debug)]
 pub enum OwnRequest {
+    /// `initialize`
     Initialize,
+    /// One page of a list, with the entries before it.
     List(ListKind, Box<ListEntries>),
+    /// `logging/setLevel`
     Level,
     /// A page of its tasks, for the client's request of this id.
     Tasks(Id, Box<ListEntries>),

@@ -2,9 +2,10 @@
 
 use super::{MemoryShare, ServerConnection};
 use crate::server::NoAnswer;
+use crate::server::client_answer::ClientRequest;
 use crate::wire::{Fields, Id, Response};
 use serde_json::value::RawValue;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
@@ -82,8 +83,8 @@ pub(super) struct PendingRequests(Mutex<Table>);
 struct Table {
     last: u64,
     open: HashMap<u64, OnAnswer>,
-    /// Ids of requests of the server that the client has not answered. Bounded by [`MOST_OF_CLIENT`].
-    of_client: HashSet<Id>,
+    /// Requests of the server that the client has not answered, at most [`MOST_OF_CLIENT`].
+    of_client: HashMap<Id, ClientRequest>,
     /// Set when the server's output has ended.
     is_over: bool,
     /// Set when it is known how.
@@ -174,14 +175,18 @@ impl PendingRequests {
     }
 
     /// Notes that the client is asked this; tells if there is room for it, and nothing of this id is open.
-    pub(super) fn client_asked(&self, id: &Id) -> bool {
+    pub(super) fn client_asked(&self, id: &Id, request: ClientRequest) -> bool {
         let mut table = self.table();
-        table.of_client.len() < MOST_OF_CLIENT && table.of_client.insert(id.clone())
+        let is_free = table.of_client.len() < MOST_OF_CLIENT && !table.of_client.contains_key(id);
+        if is_free {
+            table.of_client.insert(id.clone(), request);
+        }
+        is_free
     }
 
     /// Notes that the client is asked this on behalf of a call, which bounds what it asks.
-    pub(super) fn client_asked_for(&self, id: Id) {
-        self.table().of_client.insert(id);
+    pub(super) fn client_asked_for(&self, id: Id, request: ClientRequest) {
+        self.table().of_client.insert(id, request);
     }
 
     /// The server takes a request to the client back by these parameters, so nothing is owed for it any more.
@@ -189,13 +194,22 @@ impl PendingRequests {
         let fields: Option<Fields> = params.and_then(|params| serde_json::from_str(params.get()).ok());
         let id = fields.as_ref().and_then(|fields| Id::try_from(fields.get("requestId")?).ok());
         if let Some(id) = id {
-            self.client_answered(&id);
+            self.forget_client_request(&id);
         }
     }
 
-    /// Returns `true` if the client was asked this, and has not answered before, nor was it taken back.
-    pub(super) fn client_answered(&self, id: &Id) -> bool {
-        self.table().of_client.remove(id)
+    /// Removes a request that the client was sent and returns it, unless the client has answered it or the server has cancelled it.
+    pub(super) fn client_answered(&self, id: &Id) -> Option<ClientRequest> {
+        let mut table = self.table();
+        match table.of_client.get(id)? {
+            ClientRequest::Withheld => None,
+            _ => table.of_client.remove(id),
+        }
+    }
+
+    /// Forgets a request that the client is not sent, or need not answer any more.
+    pub(super) fn forget_client_request(&self, id: &Id) {
+        self.table().of_client.remove(id);
     }
 
     fn take(&self, id: &str) -> Option<OnAnswer> {

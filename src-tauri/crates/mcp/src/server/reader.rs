@@ -4,6 +4,7 @@ use super::pending::{MOST_OF_CLIENT, is_ours};
 use super::{CANCELLED, ConnectionOptions, MemoryShare, Noise, SamplingRequest, ServerConnection};
 use crate::server::NoAnswer;
 use crate::server::RootsSource;
+use crate::server::client_answer::ClientRequest;
 use crate::wire::{
     Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, MOST_TOGETHER, Outbox, Outgoing, Salvage,
 };
@@ -164,7 +165,7 @@ impl Reader {
                 let text = format!("the id {} is one of IronCurtain's own; take another", id.as_json());
                 self.answer(error_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text));
             }
-            _ if !self.connection.asked.client_asked(&id) => {
+            _ if !self.connection.asked.client_asked(&id, request_of(method, params.as_deref())) => {
                 let text = format!(
                     "the client has not answered this id yet, or {MOST_OF_CLIENT} others; wait for its answers"
                 );
@@ -193,6 +194,14 @@ impl Reader {
 
     fn to_client(&self, line: Outgoing, held: MemoryShare) {
         self.client.send(line.holding(held));
+    }
+}
+
+/// Returns what the client may answer to a request of the server. A sampling request is withheld until the user allows it.
+fn request_of(method: &str, params: Option<&RawValue>) -> ClientRequest {
+    match method {
+        SAMPLING => ClientRequest::Withheld,
+        _ => ClientRequest::of(method, params),
     }
 }
 

@@ -70,7 +70,8 @@ impl<'a> Judging<'a> {
         if self.call.roles().is_empty() {
             return vec![self.whole()];
         }
-        self.call.roles().iter().flat_map(|role| self.role(*role)).collect()
+        let command = self.runs_unconfined_command().then(|| self.whole());
+        self.call.roles().iter().flat_map(|role| self.role(*role)).chain(command).collect()
     }
 
     fn whole(&self) -> ExplanationStep {

@@ -8,6 +8,7 @@
 
 mod answers;
 mod arguments;
+mod commands;
 mod composed;
 mod domains;
 mod doubt;

@@ -1,25 +1,25 @@
-//! The tests that start sandboxes once more, by programs below `/tmp`: every sandbox has a `/tmp` of its own, and nothing
-//! may depend on where a checkout is.
+//! Tests whose result could depend on where the checkout and the home are, run once more by programs below `/tmp`.
 //!
-//! - What was built is copied, with the packages that servers are started from; nothing is built a second time.
+//! - Every sandbox has a private `/tmp`, so a home, a program or a grant below the real one takes another way into it.
+//! - Built programs and the servers' packages are copied; nothing is built a second time.
 
-use super::runner::{self, one};
+use super::report::Report;
+use super::runner;
 use crate::cargo::Built;
 use crate::parts;
 use crate::process::{self, command};
-use crate::terminal::say;
 use crate::totals::Totals;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 
-/// Of which every sandbox has its own.
+/// The directory that every sandbox has a private one of.
 const TMP: &str = "/tmp";
 
-/// The collections of tests that start sandboxes.
-const TESTS: [&str; 3] = ["sandbox", "escape", "system"];
-
-/// Long ones among them that start no sandbox otherwise there: they run once.
-const ONCE: [&str; 1] = ["memory::grants_that_come_and_go_leave_nothing_in_memory"];
+/// Test programs, and the modules in them about mounts, views, homes and protected places.
+const TESTS: [(&str, &[&str]); 2] = [
+    ("sandbox", &["grants::", "host_read::", "runtimes::", "special::", "user::", "view::"]),
+    ("system", &["contained::", "place::", "protected::", "sight::", "workspace::"]),
+];
 
 /// Returns `true` if the checkout is there in any case.
 pub(crate) fn is_here() -> bool {
@@ -27,18 +27,21 @@ pub(crate) fn is_here() -> bool {
 }
 
 /// Copies what is needed, and runs it.
-pub(crate) fn run(built: &[Built]) -> anyhow::Result<Totals> {
+pub(crate) fn run(built: &[Built]) -> anyhow::Result<Report> {
     let place = Place::new()?;
-    let mut totals = Totals::default();
-    let tests = place.copy(built)?;
-    for (tests, program) in tests {
-        say(&format!("\n-- {} in {TMP}", tests.name))?;
-        let mut program = runner::program(tests, &program);
-        program.args(ONCE.iter().flat_map(|test| ["--skip", test])).current_dir(&tests.package);
-        totals.add(one(&mut program, Totals::of_program));
-    }
-    anyhow::ensure!(totals != Totals::default(), "there is no test to run");
-    Ok(totals)
+    let copies = place.copy(built)?;
+    let programs: Vec<&Built> = copies.iter().collect();
+    let report = runner::run_all(&programs, |tests| {
+        let mut program = runner::program(tests, &tests.program);
+        program.args(modules(&tests.name));
+        program
+    });
+    anyhow::ensure!(report.totals != Totals::default(), "there is no test to run");
+    Ok(report)
+}
+
+fn modules(program: &str) -> &'static [&'static str] {
+    TESTS.iter().find(|(name, _)| *name == program).map_or(&[], |(_, modules)| *modules)
 }
 
 /// A folder below `/tmp` with what was built. Dropped, it is removed.
@@ -51,8 +54,8 @@ impl Place {
         Ok(Self(PathBuf::from(made.trim_end())))
     }
 
-    /// Copies programs and packages to where tests look for them; gives the tests with their copies.
-    fn copy<'a>(&self, built: &'a [Built]) -> anyhow::Result<Vec<(&'a Built, PathBuf)>> {
+    /// Copies programs and packages to where tests look for them, and returns the copied tests.
+    fn copy(&self, built: &[Built]) -> anyhow::Result<Vec<Built>> {
         let target = self.0.join("target");
         for registry in ["npm", "pypi"] {
             copy(&parts::root().join("target").join(registry), &target.join(registry))?;
@@ -67,7 +70,7 @@ impl Place {
             };
             let to = folder.join(file);
             copy(&each.program, &to)?;
-            tests.extend(each.test.then_some((each, to)));
+            tests.extend(each.test.then(|| Built { program: to, ..each.clone() }));
         }
         Ok(tests)
     }
@@ -82,7 +85,7 @@ impl Drop for Place {
 
 /// The programs of all packages but the app, and the tests that start sandboxes.
 fn is_needed(built: &Built) -> bool {
-    if built.test { TESTS.contains(&built.name.as_str()) } else { built.package != parts::root() }
+    if built.test { !modules(&built.name).is_empty() } else { built.package != parts::root() }
 }
 
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
@@ -95,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_starts_sandboxes_is_copied_and_the_app_is_not() {
+    fn programs_and_tests_of_places_are_copied_and_the_app_is_not() {
         let built = |package: &str, name: &str, test| Built {
             package: parts::root().join(package),
             name: name.to_owned(),

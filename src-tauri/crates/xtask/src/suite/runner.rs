@@ -1,104 +1,165 @@
-//! Running test programs: all at once by nextest where it is installed, one after the other where it is not.
+//! Running test programs: several at once, each in its own process, with a limit on its time.
 
-use crate::arguments::Scope;
-use crate::cargo::{self, Built};
-use crate::parts::{APP, DAEMON};
+use super::report::{Report, TestTime};
+use crate::cargo::Built;
 use crate::process;
 use crate::terminal::{complain, say};
 use crate::totals::Totals;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
 use std::time::Duration;
 
-/// Longer than any part takes on a slow machine.
+/// Maximum time for one test program: longer than any takes on a slow machine.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
+
+/// Number of test programs that run at once. Many tests wait for a process or a timer, which leaves processors idle.
+const AT_ONCE: usize = 3;
+
+/// Programs that run one after the other, because their tests use up what one user may have.
+const ALONE: [&str; 1] = ["escape"];
+
+/// Programs whose tests start sandboxes, use servers from npm and PyPI, or fill disks.
+const WITH_SANDBOX: [&str; 4] = ["autostart", "escape", "sandbox", "suite"];
 
 /// Which tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Those of one crate each.
+    /// Tests of one crate each that need neither a sandbox nor a display.
     Crates,
-    /// The whole system, headless.
+    /// Tests that start sandboxes, except those of the whole system.
+    Sandbox,
+    /// Tests of the whole system, without a display.
     System,
-    /// The app, on displays that the tests bring with them.
+    /// Tests of the app, on displays that they start themselves.
     Display,
 }
 
 /// Runs the tests of this part.
-pub(crate) fn run(scope: Scope, built: &[Built], part: Part) -> anyhow::Result<Totals> {
-    let totals = if process::answer(&mut cargo::command(&["nextest", "--version"])).is_some() {
-        let mut nextest = cargo::command(&["nextest", "run", "--workspace", "--no-tests=fail"]);
-        if scope == Scope::WithoutApp {
-            nextest.args(["--exclude", APP]);
-        }
-        one(nextest.args(["-E", &part.filter()]), Totals::of_nextest)
-    } else {
-        let mut totals = Totals::default();
-        let mut of_part: Vec<&Built> = built.iter().filter(|b| b.test && Part::of(b) == part).collect();
-        of_part.sort_by_key(|tests| (&tests.package, &tests.name));
-        for tests in of_part {
-            say(&format!(
-                "\n-- {} of {}",
-                tests.name,
-                tests.package.file_name().unwrap_or_default().display()
-            ))?;
-            totals.add(one(program(tests, &tests.program).current_dir(&tests.package), Totals::of_program));
-        }
-        totals
-    };
-    anyhow::ensure!(totals != Totals::default(), "there is no test to run");
-    Ok(totals)
+pub(crate) fn run(built: &[Built], part: Part) -> anyhow::Result<Report> {
+    let mut programs: Vec<&Built> = built.iter().filter(|b| b.test && Part::of(b) == part).collect();
+    programs.sort_by_key(|tests| (&tests.package, &tests.name));
+    let report = run_all(&programs, |tests| program(tests, &tests.program));
+    anyhow::ensure!(report.totals != Totals::default(), "there is no test to run");
+    Ok(report)
 }
 
-/// A test program that takes signals as if it was started from a terminal: in the background a shell has some of them ignored,
-/// which is handed on, and what the tests start could not be told by them to end. Attacks that use up what a user may have run
-/// one after the other.
+/// Runs test programs and prints the output of each when it has ended, or at once if it is the only one.
+pub(super) fn run_all(programs: &[&Built], command: impl Fn(&Built) -> Command + Sync) -> Report {
+    let report = Mutex::new(Report::default());
+    let (alone, together): (Vec<&Built>, Vec<&Built>) =
+        programs.iter().partition(|tests| ALONE.contains(&tests.name.as_str()));
+    let queue = Mutex::new(together.iter());
+    let next = || queue.lock().ok().and_then(|mut queue| queue.next().copied());
+    let is_single = programs.len() == 1;
+    let work = || {
+        while let Some(tests) = next() {
+            run_one(tests, command(tests), is_single, &report);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE.min(together.len()) {
+            scope.spawn(work);
+        }
+    });
+    for tests in alone {
+        run_one(tests, command(tests), true, &report);
+    }
+    report.into_inner().unwrap_or_default()
+}
+
+fn run_one(tests: &Built, mut command: Command, prints_at_once: bool, report: &Mutex<Report>) {
+    let title = format!("\n-- {} of {}", tests.name, tests.package.file_name().unwrap_or_default().display());
+    let mut lines = vec![title];
+    let mut one = Report::default();
+    let print = |lines: &mut Vec<String>| lines.drain(..).try_for_each(|line| say(&line));
+    let ended = one.watch(&mut command, LIMIT, |line| {
+        lines.push(line.to_owned());
+        if prints_at_once { print(&mut lines) } else { Ok(()) }
+    });
+    let Ok(mut report) = report.lock() else { return };
+    // A closed standard output is no reason to lose the result.
+    let _ = print(&mut lines);
+    if let Err(problem) = ended {
+        complain(&format!("{problem:#}"));
+    }
+    report.add(one);
+}
+
+/// Returns the command that runs a test program.
+///
+/// Signals have their default action, as in a program that a terminal starts: a shell makes its background jobs ignore some,
+/// children inherit that, and the tests could not terminate what they start. The variable lets the test harness print how long
+/// each test took.
 pub(super) fn program(tests: &Built, path: &Path) -> Command {
     let mut program = Command::new("env");
-    program.arg("--default-signal").arg(path);
-    if tests.name == "escape" {
+    program.args(["--default-signal", "RUSTC_BOOTSTRAP=1"]).arg(path).current_dir(&tests.package);
+    program.args(["-Zunstable-options", "--report-time"]);
+    if ALONE.contains(&tests.name.as_str()) {
         program.arg("--test-threads=1");
     }
     program
 }
 
-/// One test program, or nextest: its last sum, for a failed test may have printed another. Ending badly without having
-/// said so is a failure too.
-pub(super) fn one(command: &mut Command, sum: fn(&str) -> Option<Totals>) -> Totals {
-    let mut totals = None;
-    let ended = process::watch(command, LIMIT, |line| {
-        totals = sum(line).or(totals);
-        say(line)
-    });
-    let mut totals = totals.unwrap_or_default();
-    let problem = match ended {
-        Ok(status) if status.success() || totals.failed > 0 => return totals,
-        Ok(status) => format!("`{}` ended with {status}", process::shown(command)),
-        Err(problem) => format!("{problem:#}"),
-    };
-    complain(&problem);
-    totals.add(Totals::ONE_FAILURE);
-    totals
+impl Report {
+    /// Runs a test program, adds its results, and returns an error if it did not end as its last line says.
+    fn watch(
+        &mut self,
+        command: &mut Command,
+        limit: Duration,
+        mut see: impl FnMut(&str) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut totals = None;
+        let ended = process::watch(command, limit, |line| {
+            totals = Totals::of_program(line).or(totals);
+            self.times.extend(TestTime::of_program(line));
+            see(line)
+        });
+        let totals = totals.unwrap_or_default();
+        self.totals.add(totals);
+        if ended.as_ref().is_ok_and(|status| status.success() || totals.failed > 0) {
+            return Ok(());
+        }
+        self.totals.add(Totals::ONE_FAILURE);
+        anyhow::bail!("`{}` ended with {}", process::shown(command), ended?)
+    }
 }
 
 impl Part {
     fn of(built: &Built) -> Self {
-        let is = |package: &Path| built.package == package;
         match built.name.as_str() {
-            "system" if is(&crate::parts::root().join("src-tauri/crates/daemon")) => Self::System,
-            "desktop" if is(&crate::parts::root()) => Self::Display,
+            "system" => Self::System,
+            "desktop" => Self::Display,
+            name if WITH_SANDBOX.contains(&name) => Self::Sandbox,
             _ => Self::Crates,
         }
     }
+}
 
-    /// The same in the words of nextest.
-    fn filter(self) -> String {
-        let system = format!("binary_id({DAEMON}::system)");
-        let display = format!("binary_id({APP}::desktop)");
-        match self {
-            Self::Crates => format!("not ({system} or {display})"),
-            Self::System => system,
-            Self::Display => display,
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watched(script: &str) -> (Report, anyhow::Result<()>) {
+        let mut report = Report::default();
+        let ended =
+            report.watch(Command::new("sh").args(["-c", script]), Duration::from_secs(60), |_| Ok(()));
+        (report, ended)
+    }
+
+    #[test]
+    fn last_summary_counts() {
+        let sum = "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out";
+        let (report, ended) = watched(&format!("echo 'test a::b ... ok <0.250s>'; echo '{sum}'"));
+        ended.unwrap();
+        assert_eq!(report.totals, Totals { passed: 2, failed: 0 });
+        assert_eq!(report.times, [TestTime { seconds: 0.25, name: "a::b".to_owned() }]);
+    }
+
+    #[test]
+    fn program_that_ends_without_a_summary_is_a_failure() {
+        let (report, ended) = watched("exit 101");
+        assert_eq!(report.totals, Totals::ONE_FAILURE);
+        assert!(ended.unwrap_err().to_string().contains("101"));
     }
 }

@@ -96,7 +96,7 @@ impl FuzzedServer {
     /// The lines that the client was sent since. What its model is to answer it is always allowed.
     pub fn client_receives(&mut self) -> Vec<Vec<u8>> {
         let sampled = std::iter::from_fn(|| self.sampling.try_recv().ok()).map(|request| {
-            request.connection.asks_client(request.id.clone());
+            request.connection.asks_client(request.id.clone(), ClientRequest::Sampling);
             request_parts(&request.id, SAMPLING, request.params)
         });
         let all: Vec<Outgoing> =

@@ -2,6 +2,7 @@
 
 use super::StatelessServer;
 use crate::server::NoAnswer;
+use crate::server::client_answer::ClientRequest;
 use crate::server::{MemoryShare, OnAnswer, SAMPLING, SamplingRequest, ServerAnswer, ServerConnection};
 use crate::wire::{Fields, Id, Outgoing, Response, notification_line, request_parts, rewrite_params};
 use serde::Deserialize;
@@ -207,7 +208,7 @@ impl StatelessServer {
                 let _ = self.client_side.sampling.send(request);
                 continue;
             }
-            connection.asks_client(id.clone());
+            connection.asks_client(id.clone(), ClientRequest::of(&method, params.as_deref()));
             self.client_side.client.send(request_parts(&id, &method, params));
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Servers that ask for more than is taken, and those that do not.
 
 use super::*;
+use crate::server::ClientAnswer;
 use crate::server::ConnectionOptions;
 use crate::server::NoAnswer;
 use crate::server::ServerRequest;
@@ -128,18 +129,22 @@ async fn a_call_is_sent_on_with_the_answers_and_the_state_as_they_were_given() {
     let mut talk = Talk::new();
     let answer = talk.ask("tools/call");
     let first = talk.hears();
-    let asked = r#"{"resultType":"input_required","requestState":"\u0073 1","inputRequests":{"a":{"method":"elicitation/create","params":{"n":1.0}},"r":{"method":"roots/list"}}}"#;
+    let asked = r#"{"resultType":"input_required","requestState":"\u0073 1","inputRequests":{"a":{"method":"elicitation/create","params":{"requestedSchema":{"properties":{"x":{}}},"n":1.0}},"r":{"method":"roots/list"}}}"#;
     talk.answers(&first, asked);
     let question = line_of(&mut talk.client);
     assert_eq!(
         (&question["method"], &question["params"]),
-        (&json!("elicitation/create"), &json!({ "n": 1.0 }))
+        (
+            &json!("elicitation/create"),
+            &json!({ "requestedSchema": { "properties": { "x": {} } }, "n": 1.0 })
+        )
     );
     let id = Id::text(question["id"].as_str().unwrap());
     let result = RawValue::from_string(r#"{"action":"accept","content":{"x":1.0}}"#.to_owned()).unwrap();
-    talk.connection.respond(&id, Response::Result(result.clone()), None);
-    // Once.
-    talk.connection.respond(&id, Response::Result(result), None);
+    let request = talk.connection.take_client_request(&id).unwrap();
+    assert!(talk.connection.take_client_request(&id).is_none(), "it is answered once");
+    let response = ClientAnswer::build(request.request(), &Response::Result(result));
+    request.respond(response, None);
     let second = talk.hears();
     assert_ne!(first["id"], second["id"]);
     assert_eq!(second["params"]["requestState"], "s 1");

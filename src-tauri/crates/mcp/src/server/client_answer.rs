@@ -1,0 +1,393 @@
+//! Responses of a client to requests of its server, each built from the fields that the protocol defines.
+//!
+//! - INVARIANT: a server receives nothing of a client's response but the fields of its method, within the bounds below. Fields that
+//!   are dropped are named for the record.
+
+use crate::wire::Response;
+use ironcurtain_visible as visible;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+
+/// Maximum size of the content of an elicitation response, in bytes of JSON. A form has short fields.
+const LONGEST_CONTENT: usize = 16 * 1024;
+
+/// Maximum length of a name, a model, a stop reason or an identifier, in bytes.
+const LONGEST_NAME: usize = 256;
+
+/// Maximum length of an error message, in characters.
+const LONGEST_MESSAGE: usize = 1000;
+
+/// Maximum number of fields of a form that are kept. Others are dropped from the response.
+const MOST_FIELDS: usize = 256;
+
+/// Number of dropped fields that are named.
+const MOST_NAMED: usize = 8;
+
+/// JSON-RPC code for a response that a server cannot use (JSON-RPC 2.0, section 5.1: internal error).
+const UNUSABLE: i32 = -32603;
+
+/// A request that a server sent to its client, with what a response to it may contain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientRequest {
+    /// `elicitation/create`, with the fields that its form asks for.
+    Elicitation(Vec<String>),
+    /// `sampling/createMessage`.
+    Sampling,
+    /// `tasks/result`: the response of the request that the task was made for.
+    TaskResult,
+    /// `tasks/get` or `tasks/cancel`.
+    Task,
+    /// `tasks/list`.
+    TaskList,
+    /// Any other request. Its response carries nothing.
+    Other,
+    /// A request that waits for the user's approval. The client has not received it and cannot respond to it.
+    Withheld,
+}
+
+impl ClientRequest {
+    /// Reads which response a request allows.
+    #[must_use]
+    pub fn of(method: &str, params: Option<&RawValue>) -> Self {
+        match method {
+            "elicitation/create" => Self::Elicitation(form_fields(params)),
+            "sampling/createMessage" => Self::Sampling,
+            "tasks/result" => Self::TaskResult,
+            "tasks/get" | "tasks/cancel" => Self::Task,
+            "tasks/list" => Self::TaskList,
+            _ => Self::Other,
+        }
+    }
+
+    /// Returns the method's name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Elicitation(_) => "elicitation/create",
+            Self::Sampling => "sampling/createMessage",
+            Self::TaskResult => "tasks/result",
+            Self::Task => "tasks/get",
+            Self::TaskList => "tasks/list",
+            Self::Other | Self::Withheld => "request",
+        }
+    }
+}
+
+/// Returns the names of the properties in an elicitation's `requestedSchema`.
+fn form_fields(params: Option<&RawValue>) -> Vec<String> {
+    let params: Option<Value> = params.and_then(|params| serde_json::from_str(params.get()).ok());
+    let properties = params.as_ref().and_then(|params| params.pointer("/requestedSchema/properties"));
+    let names = properties.and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    names.filter(|name| name.len() <= LONGEST_NAME).take(MOST_FIELDS).cloned().collect()
+}
+
+/// A response that is ready to be sent to the server.
+#[derive(Debug)]
+pub struct ClientAnswer {
+    /// The response.
+    pub(super) response: Response,
+    /// The content of the response, for the record.
+    pub content: Map<String, Value>,
+    /// Names of fields that were dropped, at most [`MOST_NAMED`].
+    pub dropped: Vec<String>,
+}
+
+impl ClientAnswer {
+    /// Builds the response to a request from what a client sent.
+    ///
+    /// A result that does not have the form of the method's result becomes an error.
+    #[must_use]
+    pub fn build(request: &ClientRequest, response: &Response) -> Self {
+        let mut build = Builder::default();
+        let built = match response {
+            Response::Result(result) => build.result(request, result).map(|built| (true, built)),
+            Response::Error(error) => build.error(error).map(|built| (false, built)),
+        };
+        let (is_result, content) = built.unwrap_or_else(|problem| {
+            let text = format!("the client's response to `{}` is invalid: {problem}", request.name());
+            (false, object(json!({ "code": UNUSABLE, "message": text })))
+        });
+        let raw = to_raw_value(&content).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        let response = if is_result { Response::Result(raw) } else { Response::Error(raw) };
+        Self { response, content, dropped: build.dropped }
+    }
+
+    /// Takes a response as it is, for tests of the code that sends it.
+    #[cfg(any(test, feature = "fuzzing"))]
+    #[must_use]
+    pub fn unchecked(response: Response) -> Self {
+        Self { response, content: Map::new(), dropped: Vec::new() }
+    }
+
+    /// Returns a sentence about the fields that were dropped, or `None` if there were none.
+    #[must_use]
+    pub fn dropped(&self) -> Option<String> {
+        let names: Vec<String> = self.dropped.iter().map(|name| format!("`{name}`")).collect();
+        (!names.is_empty()).then(|| format!("dropped from the response: {}", names.join(", ")))
+    }
+}
+
+/// Why a client's response is not passed on.
+#[derive(Debug, thiserror::Error)]
+enum AnswerError {
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+    #[error("expected an object")]
+    NoObject,
+    #[error("expected `{field}` to be {expected}")]
+    Field { field: &'static str, expected: &'static str },
+    #[error("`content` has {0} bytes; at most {LONGEST_CONTENT} are accepted")]
+    LongContent(usize),
+}
+
+#[derive(Default)]
+struct Builder {
+    dropped: Vec<String>,
+}
+
+impl Builder {
+    fn result(
+        &mut self,
+        request: &ClientRequest,
+        result: &RawValue,
+    ) -> Result<Map<String, Value>, AnswerError> {
+        let given = parse(result)?;
+        // A client with tasks may answer with one, and give the response by `tasks/result`.
+        if given.contains_key("task")
+            && matches!(request, ClientRequest::Elicitation(_) | ClientRequest::Sampling)
+        {
+            return Ok(self.only(given, "", |build, name, value| match name {
+                "task" => Some(Value::Object(build.task(value))),
+                _ => None,
+            }));
+        }
+        match request {
+            ClientRequest::Elicitation(fields) => self.elicited(given, Some(fields)),
+            ClientRequest::Sampling => self.sampled(given),
+            ClientRequest::TaskResult if given.contains_key("action") => self.elicited(given, None),
+            ClientRequest::TaskResult => self.sampled(given),
+            ClientRequest::Task => Ok(self.task(Value::Object(given))),
+            ClientRequest::TaskList => Ok(self.only(given, "", |build, name, value| match (name, value) {
+                ("tasks", Value::Array(tasks)) => {
+                    Some(tasks.into_iter().map(|task| Value::Object(build.task(task))).collect())
+                }
+                ("nextCursor", value) => short(value),
+                _ => None,
+            })),
+            ClientRequest::Other | ClientRequest::Withheld => Ok(self.only(given, "", |_, _, _| None)),
+        }
+    }
+
+    fn elicited(
+        &mut self,
+        given: Map<String, Value>,
+        fields: Option<&[String]>,
+    ) -> Result<Map<String, Value>, AnswerError> {
+        let action = given.get("action").and_then(Value::as_str);
+        let is_accepted = action == Some("accept");
+        if !matches!(action, Some("accept" | "decline" | "cancel")) {
+            return Err(AnswerError::Field { field: "action", expected: "`accept`, `decline` or `cancel`" });
+        }
+        let built = self.only(given, "", |build, name, value| match (name, value) {
+            ("action", value) => Some(value),
+            ("content", Value::Object(content)) if is_accepted => {
+                Some(Value::Object(build.only(content, "content.", |_, name, value| {
+                    let is_asked = match fields {
+                        Some(fields) => fields.iter().any(|field| field == name),
+                        None => name.len() <= LONGEST_NAME,
+                    };
+                    Some(value).filter(|value| is_asked && is_plain(value))
+                })))
+            }
+            _ => None,
+        });
+        let length = built.get("content").map_or(0, |content| content.to_string().len());
+        if length > LONGEST_CONTENT { Err(AnswerError::LongContent(length)) } else { Ok(built) }
+    }
+
+    fn sampled(&mut self, given: Map<String, Value>) -> Result<Map<String, Value>, AnswerError> {
+        if !matches!(given.get("role").and_then(Value::as_str), Some("user" | "assistant")) {
+            return Err(AnswerError::Field { field: "role", expected: "`user` or `assistant`" });
+        }
+        Ok(self.only(given, "", |build, name, value| match (name, value) {
+            ("role", value) => Some(value),
+            ("model" | "stopReason", value) => short(value),
+            ("content", Value::Array(blocks)) => {
+                Some(blocks.into_iter().filter_map(|block| build.block(block)).collect())
+            }
+            ("content", block) => build.block(block),
+            _ => None,
+        }))
+    }
+
+    /// Builds a block of what a model said.
+    fn block(&mut self, block: Value) -> Option<Value> {
+        let Value::Object(block) = block else { return None };
+        let kind = block.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let built = self.only(block, "content.", |_, name, value| match (kind.as_str(), name) {
+            ("text" | "image" | "audio" | "tool_use", "type") => Some(value),
+            ("text", "text") | ("image" | "audio", "data") => Some(value).filter(Value::is_string),
+            ("image" | "audio", "mimeType") | ("tool_use", "id" | "name") => short(value),
+            ("tool_use", "input") => Some(value).filter(Value::is_object),
+            _ => None,
+        });
+        (!built.is_empty()).then_some(Value::Object(built))
+    }
+
+    /// Builds the state of a task, without its message.
+    fn task(&mut self, task: Value) -> Map<String, Value> {
+        let Value::Object(task) = task else { return Map::new() };
+        self.only(task, "task.", |_, name, value| match name {
+            "taskId" | "status" | "createdAt" | "lastUpdatedAt" => short(value),
+            "ttl" | "pollInterval" => Some(value).filter(|value| value.is_number() || value.is_null()),
+            _ => None,
+        })
+    }
+
+    fn error(&mut self, error: &RawValue) -> Result<Map<String, Value>, AnswerError> {
+        let given = parse(error)?;
+        if !given.get("code").is_some_and(Value::is_i64) {
+            return Err(AnswerError::Field { field: "code", expected: "an integer" });
+        }
+        Ok(self.only(given, "", |_, name, value| match (name, value) {
+            ("code", value) => Some(value),
+            ("message", Value::String(text)) => Some(Value::from(visible::head(&text, LONGEST_MESSAGE))),
+            _ => None,
+        }))
+    }
+
+    /// Keeps the fields for which `build` returns a value, and notes the names of the others.
+    fn only(
+        &mut self,
+        given: Map<String, Value>,
+        place: &str,
+        mut build: impl FnMut(&mut Self, &str, Value) -> Option<Value>,
+    ) -> Map<String, Value> {
+        let mut built = Map::new();
+        for (name, value) in given {
+            match build(self, &name, value) {
+                Some(value) => drop(built.insert(name, value)),
+                None => self.drop_field(place, &name),
+            }
+        }
+        built
+    }
+
+    fn drop_field(&mut self, place: &str, name: &str) {
+        if self.dropped.len() < MOST_NAMED {
+            let name = visible::line(&visible::head(name, LONGEST_NAME));
+            self.dropped.push(format!("{place}{name}"));
+        }
+    }
+}
+
+fn parse(raw: &RawValue) -> Result<Map<String, Value>, AnswerError> {
+    match serde_json::from_str(raw.get())? {
+        Value::Object(given) => Ok(given),
+        _ => Err(AnswerError::NoObject),
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// Returns a string of at most [`LONGEST_NAME`] bytes.
+fn short(value: Value) -> Option<Value> {
+    Some(value).filter(|value| value.as_str().is_some_and(|text| text.len() <= LONGEST_NAME))
+}
+
+/// Returns whether a form's field can have this value: text, a number, a flag or several texts (MCP, elicitation).
+fn is_plain(value: &Value) -> bool {
+    match value {
+        Value::String(_) | Value::Number(_) | Value::Bool(_) => true,
+        Value::Array(items) => items.iter().all(Value::is_string),
+        Value::Null | Value::Object(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(value: &Value) -> Box<RawValue> {
+        to_raw_value(value).unwrap()
+    }
+
+    /// Returns the response that the server receives, and the names that were dropped.
+    fn built(request: &ClientRequest, result: &Value) -> (Result<Value, String>, Vec<String>) {
+        let answer = ClientAnswer::build(request, &Response::Result(raw(result)));
+        let sent = match answer.response {
+            Response::Result(result) => Ok(serde_json::from_str(result.get()).unwrap()),
+            Response::Error(error) => Err(error.get().to_owned()),
+        };
+        (sent, answer.dropped)
+    }
+
+    fn form() -> ClientRequest {
+        let params = json!({ "message": "?", "requestedSchema": { "properties": { "name": {}, "tags": {}, "n": {} } } });
+        ClientRequest::of("elicitation/create", Some(&raw(&params)))
+    }
+
+    #[test]
+    fn elicitation_response_has_only_the_fields_of_the_form() {
+        let content = json!({ "name": "a", "tags": ["x"], "n": 1, "extra": "hidden" });
+        let given =
+            json!({ "action": "accept", "content": content, "_meta": { "x": "hidden" }, "more": "hidden" });
+        let expected = json!({ "action": "accept", "content": { "name": "a", "tags": ["x"], "n": 1 } });
+        let (sent, dropped) = built(&form(), &given);
+        assert_eq!(sent.unwrap(), expected);
+        assert_eq!(dropped.len(), 3, "{dropped:?}");
+        // Nested values are not values of a form, and a refusal has no content.
+        let nested = json!({ "action": "accept", "content": { "name": { "x": "hidden" } } });
+        assert_eq!(built(&form(), &nested).0.unwrap(), json!({ "action": "accept", "content": {} }));
+        let declined = json!({ "action": "decline", "content": { "name": "hidden" } });
+        assert_eq!(built(&form(), &declined).0.unwrap(), json!({ "action": "decline" }));
+    }
+
+    #[test]
+    fn long_or_malformed_elicitation_response_becomes_an_error() {
+        let long = json!({ "action": "accept", "content": { "name": "x".repeat(LONGEST_CONTENT) } });
+        assert!(built(&form(), &long).0.unwrap_err().contains("at most 16384 are accepted"));
+        assert!(built(&form(), &json!({ "action": "maybe" })).0.unwrap_err().contains("`decline`"));
+        assert!(built(&form(), &json!([])).0.unwrap_err().contains("expected an object"));
+    }
+
+    #[test]
+    fn sampling_response_has_only_fields_of_the_protocol() {
+        let text = json!({ "type": "text", "text": "hi", "annotations": { "x": "hidden" }, "_meta": {} });
+        let given = json!({ "role": "assistant", "content": [text, { "type": "other", "x": "hidden" }], "model": "m", "stopReason": "endTurn", "_meta": {} });
+        let expected = json!({ "role": "assistant", "content": [{ "type": "text", "text": "hi" }], "model": "m", "stopReason": "endTurn" });
+        assert_eq!(built(&ClientRequest::Sampling, &given).0.unwrap(), expected);
+        let long = json!({ "role": "assistant", "content": [], "model": "m".repeat(300) });
+        assert_eq!(
+            built(&ClientRequest::Sampling, &long).0.unwrap(),
+            json!({ "role": "assistant", "content": [] })
+        );
+    }
+
+    #[test]
+    fn task_response_has_no_text_of_the_client() {
+        let task = json!({ "taskId": "t", "status": "working", "ttl": null, "statusMessage": "hidden" });
+        let expected = json!({ "taskId": "t", "status": "working", "ttl": null });
+        assert_eq!(built(&ClientRequest::Task, &task).0.unwrap(), expected);
+        assert_eq!(built(&form(), &json!({ "task": task })).0.unwrap(), json!({ "task": expected }));
+        let list = json!({ "tasks": [task], "nextCursor": "2", "x": "hidden" });
+        assert_eq!(
+            built(&ClientRequest::TaskList, &list).0.unwrap(),
+            json!({ "tasks": [expected], "nextCursor": "2" })
+        );
+    }
+
+    #[test]
+    fn error_has_a_code_and_a_short_message() {
+        let error = json!({ "code": -1, "message": "m".repeat(5000), "data": { "x": "hidden" } });
+        let answer = ClientAnswer::build(&ClientRequest::Sampling, &Response::Error(raw(&error)));
+        let Response::Error(sent) = answer.response else { panic!("a result") };
+        assert!(sent.get().len() < 1100 && !sent.get().contains("hidden"), "{}", sent.get());
+        assert_eq!(answer.dropped, ["data"]);
+    }
+}

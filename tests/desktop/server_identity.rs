@@ -1,0 +1,241 @@
+//! A server that is another program now: the window asks what to do about the permissions of the one before.
+
+use crate::app::{App, beside, command, listens};
+use crate::screen::{Control, Screen, until};
+use crate::taking_back::{granted, owner};
+use crate::window::{named, open, says, text};
+use ironcurtain_config::home::Home;
+use ironcurtain_testkit::JsonProcess;
+use ironcurtain_testkit::client::AgentClient;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const WINDOW: &str = "^IronCurtain$";
+const HEADLINE: &str = "filesystem is no longer the program you allowed";
+
+/// A server `filesystem` that the user's own program runs, with a grant for good and data, and that program replaced.
+struct Scene {
+    _app: App,
+    screen: Screen,
+    home: Home,
+    old: PathBuf,
+    new: PathBuf,
+    plan: PathBuf,
+    memo: PathBuf,
+}
+
+impl Scene {
+    /// Shows the window on the page that asks, after an agent could not start the server.
+    fn new() -> Self {
+        let screen = crate::tray::with_panel();
+        let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
+        home.prepare().expect("the folders");
+        let bin = screen.home().join("bin");
+        fs::create_dir_all(&bin).expect("the folder");
+        let [old, new] = ["files-1.0", "files-2.0"].map(|name| bin.join(name));
+        for (copy, marks) in [(&old, "1"), (&new, "2")] {
+            fs::copy(beside("ironcurtain-filesystem"), copy).expect("the program");
+            let mut file = fs::OpenOptions::new().append(true).open(copy).expect("the program");
+            file.write_all(marks.as_bytes()).expect("its end");
+        }
+        let plan = screen.home().join("notes/plan.txt");
+        fs::create_dir_all(plan.parent().expect("a folder")).expect("the folder");
+        fs::write(&plan, "ship on Tuesday").expect("the file");
+        let memo = home.server_data("filesystem").join("memo");
+        ironcurtain_config::home::private_dir(memo.parent().expect("a folder")).expect("the folder");
+        fs::write(&memo, "kept").expect("the file");
+        configure(&home, &old);
+        owner(&screen, &home, |agent| {
+            agent().call("list_allowed_directories", json!({})).ok();
+            assert_eq!(agent().read(&plan).ok(), "ship on Tuesday");
+        });
+        assert_eq!(granted(&home), BTreeSet::from([plan.clone()]));
+        configure(&home, &new);
+        let app = App::spawn(&mut command(&screen, &[]));
+        listens(&screen);
+        let this = Self { _app: app, screen, home, old, new, plan, memo };
+        let refused = this.start().err().expect("another program");
+        assert!(refused.contains("is not the program that you allowed before"), "{refused}");
+        this
+    }
+
+    /// Starts the server for an agent; the reason, where it is not started.
+    fn start(&self) -> Result<AgentClient, String> {
+        let shim = beside("ironcurtain-shim");
+        let mut shim = self.screen.command(shim);
+        let mut agent =
+            AgentClient::of(JsonProcess::start(shim.args(["--server", "filesystem"]).current_dir("/")));
+        let about = json!({ "name": "test-client", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about });
+        let answer = agent.request("initialize", params);
+        if let Some(why) = answer["error"]["message"].as_str() {
+            return Err(why.to_owned());
+        }
+        agent.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        Ok(agent)
+    }
+
+    /// Opens the page of servers, and reads what is asked, in this order from the top.
+    fn asked(&self) {
+        says(&self.screen, HEADLINE);
+        self.screen.picture("identity-home");
+        open(&self.screen, "Servers");
+        says(&self.screen, HEADLINE);
+        let said = text(&self.screen);
+        let (old, new) = (self.old.display(), self.new.display());
+        let mut rest = said.as_str();
+        for words in [
+            HEADLINE,
+            "the new program can, without asking you:",
+            "read ~/notes/plan.txt",
+            "read and change the data in ",
+            &format!("Old program\n{old}"),
+            &format!("New program\n{new}"),
+            "The new program is blocked until you decide. Keep only if you changed or updated it yourself.",
+        ] {
+            let at = rest.find(words).unwrap_or_else(|| panic!("`{words}` next, in {said}"));
+            rest = &rest[at..];
+        }
+        self.screen.picture("identity-asked");
+    }
+
+    /// Presses a button by the mouse, once it rests in view.
+    fn click(&self, button: &str) {
+        let rests = || self.button(button).filter(|found| (1..780).contains(&found.place[1]));
+        let button = until(button, || {
+            let before = rests()?;
+            rests().filter(|now| now.place == before.place)
+        });
+        self.screen.click(&button);
+    }
+
+    fn button(&self, name: &str) -> Option<Control> {
+        let mut all = self.screen.controls(WINDOW).into_iter();
+        all.find(|one| one.role == "push button" && one.name == name)
+    }
+
+    /// The only grant, as the command lists it.
+    fn listed(&self) -> Option<Value> {
+        let words = ["grants", "--json"];
+        let listed = self.screen.read(beside("ironcurtain").to_str().expect("a plain path"), &words);
+        let listed: Value = serde_json::from_str(&listed).expect("JSON");
+        let all = listed["grants"].as_array().or(listed.as_array()).expect("a list");
+        assert!(all.len() < 2, "{listed}");
+        all.first().cloned()
+    }
+
+    /// The file is read by the new program without a question.
+    fn applies(&self) {
+        let mut agent = self.start().expect("a server that starts");
+        assert_eq!(agent.read(&self.plan).ok(), "ship on Tuesday");
+        assert!(self.memo.is_file());
+        assert_eq!(self.listed().expect("the grant")["suspended"], Value::Null);
+    }
+
+    /// The new program starts, finds nothing, and its tools are unknown.
+    fn is_afresh(&self) {
+        assert_eq!(granted(&self.home), BTreeSet::new());
+        assert!(!self.memo.exists());
+        let aside: Vec<PathBuf> = fs::read_dir(self.home.put_aside())
+            .expect("a folder")
+            .map(|found| found.expect("an entry").path().join("memo"))
+            .collect();
+        assert_eq!(aside.len(), 1);
+        assert_eq!(fs::read_to_string(&aside[0]).expect("what was put aside"), "kept");
+        let mut agent = self.start().expect("a server that starts");
+        agent.read(&self.plan).refused("nobody has said yet what the tool");
+    }
+}
+
+#[test]
+fn kept_by_the_mouse_the_permissions_apply_to_the_new_program() {
+    let scene = Scene::new();
+    let screen = &scene.screen;
+    scene.asked();
+    let listed = scene.listed().expect("the grant");
+    assert_eq!(
+        (&listed["suspended"], &listed["server_changed"]),
+        (&json!("the server changed"), &json!(true))
+    );
+    open(screen, "What you granted");
+    says(screen, "Suspended: the server changed.");
+    assert!(text(screen).contains("could read"), "{}", text(screen));
+    screen.picture("identity-granted");
+    screen.click(&named(screen, "Decide about the server filesystem"));
+    says(screen, HEADLINE);
+    scene.click("Keep everything: filesystem");
+    says(screen, &format!("{} gets everything listed above.", scene.new.display()));
+    assert!(scene.start().is_err(), "it asks once more");
+    screen.picture("identity-keep");
+    scene.click("Keep everything");
+    says(screen, "filesystem keeps its permissions.");
+    until("the line at the foot", || text(screen).contains("No agent is connected").then_some(()));
+    until("the question to go", || (!text(screen).contains(HEADLINE)).then_some(()));
+    screen.picture("identity-kept");
+    scene.applies();
+    open(screen, "What you granted");
+    until("the mark to go", || {
+        let said = text(screen);
+        (said.contains("may read") && !said.contains("Suspended")).then_some(())
+    });
+}
+
+#[test]
+fn started_afresh_by_the_mouse_the_new_program_has_nothing_and_the_data_is_set_aside() {
+    let scene = Scene::new();
+    let screen = &scene.screen;
+    scene.asked();
+    scene.click("Start afresh: filesystem");
+    says(screen, "1 permission is revoked. Its data folder is moved aside, not deleted.");
+    screen.picture("identity-afresh");
+    assert_eq!(granted(&scene.home).len(), 1, "it asks once more");
+    scene.click("Start afresh");
+    says(screen, "filesystem starts with nothing.");
+    screen.picture("identity-started-afresh");
+    scene.is_afresh();
+}
+
+#[test]
+fn decided_by_the_keyboard_alone() {
+    let scene = Scene::new();
+    let screen = &scene.screen;
+    says(screen, HEADLINE);
+    screen.activate(&screen.window(WINDOW));
+    let press = |role: &str, name: &str| {
+        until(&format!("the focus on {name}"), || {
+            let all = screen.controls(WINDOW);
+            let found = all.iter().find(|one| one.role == role && one.name == name)?;
+            if !found.is("focused") {
+                screen.key("Tab");
+                return None;
+            }
+            Some(())
+        });
+        screen.key("Return");
+    };
+    press("link", "Decide about the server filesystem");
+    says(screen, "The new program is blocked until you decide.");
+    press("push button", "Keep everything: filesystem");
+    // The way back has the focus, so that a second Enter decides nothing.
+    until("the way back", || scene.button("Leave it").filter(|button| button.is("focused")));
+    screen.key("Return");
+    until("the first button again", || {
+        scene.button("Keep everything: filesystem").filter(|button| button.is("focused"))
+    });
+    assert!(scene.start().is_err());
+    screen.key("Return");
+    press("push button", "Keep everything");
+    says(screen, "filesystem keeps its permissions.");
+    scene.applies();
+}
+
+/// Writes the servers: one, which this program runs.
+fn configure(home: &Home, program: &Path) {
+    let data = home.server_data("filesystem");
+    let sandbox = json!({ "view": "roots", "filesystem": { "allowWrite": [data] } });
+    let servers = json!({ "filesystem": { "command": program, "args": [], "sandbox": sandbox } });
+    fs::write(home.config.join("mcp-servers.json"), servers.to_string()).expect("the servers");
+}
