@@ -13,6 +13,7 @@
 
 pub mod aggregate;
 pub mod client;
+pub mod remote;
 pub mod request;
 pub mod server;
 pub mod wire;

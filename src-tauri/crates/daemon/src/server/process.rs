@@ -4,11 +4,11 @@ mod alone;
 mod native;
 mod plain;
 mod remote;
+mod remote_login;
 mod srt;
 mod stderr;
 
 pub use alone::{LoneProcess, ServersBeside, start_alone};
-pub use remote::RemoteHold;
 pub use stderr::ServerStderr;
 
 use super::control::{CLEANING, SupervisorControl};
@@ -23,6 +23,7 @@ use crate::server_identity::{FoundIdentity, IdentityGate};
 use ironcurtain_config::{FileView, Server};
 use ironcurtain_egress::Dialer;
 use ironcurtain_grants::mounts::Need;
+use ironcurtain_mcp::remote::RemoteHold;
 use ironcurtain_mcp::wire::{Allowance, Input, Output};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{BoundChild, KillHandle, Mount, MountAccess};

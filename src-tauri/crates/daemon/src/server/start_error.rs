@@ -7,6 +7,7 @@ use crate::packages::PackageError;
 use crate::server_identity::IdentityError;
 use ironcurtain_config::home::HomeError;
 use ironcurtain_egress::RuleError;
+use ironcurtain_mcp::remote::RemoteError;
 use ironcurtain_sandbox::SandboxLaunchError;
 use ironcurtain_secrets::UnfilledError;
 use std::io;
@@ -54,14 +55,9 @@ pub enum ServerStartError {
     /// A variable or a header has a secret that cannot be had.
     #[error(transparent)]
     Secret(#[from] UnfilledError),
-    /// A header cannot be sent.
-    #[error("`headers.{0}` has a character that no header has")]
-    Header(String),
-    /// Nothing tells which certificates are to be trusted.
-    #[error(
-        "no certificates are trusted on this machine ({0}); install them, as the package `ca-certificates` does"
-    )]
-    NoRoots(String),
+    /// It runs elsewhere, and cannot be connected to.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
     /// Nothing was said of the way to a remote server.
     #[error("it runs elsewhere, and there is no way to it here")]
     NoWay,

@@ -1,56 +1,15 @@
-//! A server that runs elsewhere and is spoken to by streamable HTTP, as if it were a process here: the same lines in both
-//! directions, and lines of our own on its standard error.
-//!
-//! - Messages pass as they came, without the secrets that the server was sent; nothing is added to them but headers of the transport and
-//!   of its entry.
-//! - INVARIANT: what may have reached the server is not sent again. A call that breaks fails.
-//! - Its one host is connected to, under the rules and on the record of every server's network; no redirect is followed.
-//! - A server that has forgotten the session ends, as a process does: the next one is greeted before it is called.
+//! The start of a server that runs elsewhere, with the secrets that its headers name.
 
-mod answer;
-mod conversation;
-mod events;
-mod exchange;
-mod fault;
-mod headers;
-mod http;
-mod login;
-
+use super::remote_login::Login;
 use super::{Process, ProcessHold, ServerStderr};
 use crate::server::start_error::ServerStartError;
-use exchange::{Ends, Exchange, Notes};
-use http::Http;
 use ironcurtain_config::RemoteServer;
 use ironcurtain_egress::Dialer;
-use ironcurtain_mcp::wire::{Allowance, pair};
+use ironcurtain_mcp::remote::{RemoteConnection, RemoteEndpoint, RemoteOptions, connect};
+use ironcurtain_mcp::wire::Allowance;
 use ironcurtain_secrets::{Filled, SecretStore, filled_headers};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::task_tracker::TaskTrackerToken;
-
-/// The number of times that a message is in memory: as it came, and as the line that it becomes.
-const COPIES: u32 = 2;
-
-/// Keeps the conversation with a remote server. Dropped, the server is told that the session is over.
-#[derive(Debug)]
-pub struct RemoteHold {
-    _end: DropGuard,
-    reason: Arc<OnceLock<String>>,
-    fault: Arc<Mutex<String>>,
-}
-
-impl RemoteHold {
-    /// Why the conversation is over, if it ended by itself.
-    pub(super) fn reason(&self) -> Option<&str> {
-        self.reason.get().map(String::as_str)
-    }
-
-    /// The words of the last request that had no answer, which are ours and not the server's.
-    pub(super) fn fault(&self) -> String {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
 
 /// Everything that the conversation is begun with.
 pub(super) struct RemoteStart<'a> {
@@ -69,24 +28,18 @@ pub(super) struct RemoteStart<'a> {
 pub(super) async fn start(start: RemoteStart<'_>) -> Result<Process, ServerStartError> {
     let RemoteStart { server, secrets, dialer, memory, waited_for } = start;
     let Filled { values, mask } = filled_headers(secrets, server.headers()).await?;
-    let http = Http::new(server, dialer, values).await?;
-    let (from_us, stdin) = pair()?;
-    let (stdout, to_us) = pair()?;
-    let (stderr, log) = pair()?;
-    let (end, reason, fault) = (CancellationToken::new(), Arc::default(), Arc::default());
-    let ends = Ends { to_us, log, mask };
-    let exchange = Exchange::new(
-        http,
-        ends,
-        memory.another(COPIES),
-        Notes { reason: Arc::clone(&reason), fault: Arc::clone(&fault) },
-    );
-    let conversation = conversation::run(exchange, from_us, memory.another(COPIES), end.clone());
-    tokio::spawn(async move {
-        conversation.await;
-        drop(waited_for);
-    });
-    let hold = ProcessHold::Remote(RemoteHold { _end: end.drop_guard(), reason, fault });
-    let stderr = ServerStderr::new(stderr);
+    let headers: Vec<(&str, &str)> =
+        values.iter().map(|(name, secret)| (name.as_str(), secret.reveal())).collect();
+    let endpoint = RemoteEndpoint { url: server.url(), target: server.target(), headers: &headers };
+    let login = Login::of(server);
+    let options = RemoteOptions {
+        dialer,
+        redact: Box::new(move |text| mask.apply(text)),
+        refused: Box::new(move |status| login.words(status)),
+        memory,
+        waited_for,
+    };
+    let RemoteConnection { stdin, stdout, stderr, hold } = connect(endpoint, options).await?;
+    let (stderr, hold) = (ServerStderr::new(stderr), ProcessHold::Remote(hold));
     Ok(Process { pid: None, stdin, stdout, stderr, hold, closed: BTreeMap::new() })
 }

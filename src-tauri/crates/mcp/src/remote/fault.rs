@@ -1,9 +1,8 @@
 //! Why a request to a remote server has no answer, in words for people and agents, that say what to do.
 
-use super::login::Login;
+use crate::wire::MAX_LINE_BYTES;
 use ironcurtain_egress::ConnectionRefusal;
 use ironcurtain_egress::address::AddressScope;
-use ironcurtain_mcp::wire::MAX_LINE_BYTES;
 
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -35,13 +34,8 @@ pub(super) enum Fault {
     )]
     Unanswered,
     /// It refuses who asks.
-    #[error("{}", login.words(*.status))]
-    NotLetIn {
-        /// The status: 401 or 403.
-        status: u16,
-        /// The login that it was sent.
-        login: Login,
-    },
+    #[error("{0}")]
+    NotLetIn(String),
     /// It has too much to do.
     #[error("the server has too much to do, or is not there just now ({status}){after}", after = after(.retry_after))]
     Busy {
@@ -65,7 +59,7 @@ pub(super) enum Fault {
     NotThere,
     /// It has forgotten who we are.
     #[error(
-        "it has forgotten the session (404), and is greeted anew with the next call; make this one again if it was not done"
+        "it has forgotten the session (404), and is session anew with the next call; make this one again if it was not done"
     )]
     Forgotten,
     /// It says no.

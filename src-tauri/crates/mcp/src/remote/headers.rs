@@ -1,10 +1,10 @@
 //! The headers that the protocol wants beside a message: its session, its revision, its method and what it names.
 
+use crate::wire::Incoming;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
-use ironcurtain_mcp::wire::Incoming;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -20,12 +20,12 @@ const LONGEST_SESSION: usize = 4096;
 
 /// The session and the revision that the server has named.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Greeted {
+pub(super) struct HttpSession {
     session: Option<HeaderValue>,
     version: Option<HeaderValue>,
 }
 
-impl Greeted {
+impl HttpSession {
     /// Returns `true` if the server has named the session.
     pub(super) fn has_session(&self) -> bool {
         self.session.is_some()
@@ -128,8 +128,8 @@ fn written(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    fn beside(greeted: &Greeted, message: &str) -> Vec<(String, String)> {
-        let headers = greeted.beside(&Incoming::parse(message.as_bytes()).unwrap());
+    fn beside(session: &HttpSession, message: &str) -> Vec<(String, String)> {
+        let headers = session.beside(&Incoming::parse(message.as_bytes()).unwrap());
         let mut all: Vec<_> =
             headers.iter().map(|(n, v)| (n.to_string(), v.to_str().unwrap().to_owned())).collect();
         all.sort();
@@ -142,21 +142,21 @@ mod tests {
 
     #[test]
     fn a_message_has_its_session_its_revision_and_what_it_names() {
-        let mut greeted = Greeted::default();
+        let mut http = HttpSession::default();
         let greeting = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
-        assert_eq!(beside(&greeted, greeting), pairs(&[("mcp-method", "initialize")]));
-        greeted.session_of(&HeaderMap::from_iter([(SESSION, HeaderValue::from_static("s1"))]));
+        assert_eq!(beside(&http, greeting), pairs(&[("mcp-method", "initialize")]));
+        http.session_of(&HeaderMap::from_iter([(SESSION, HeaderValue::from_static("s1"))]));
         let result = r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#.to_owned();
-        greeted.version_of(&RawValue::from_string(result).unwrap());
+        http.version_of(&RawValue::from_string(result).unwrap());
         let call =
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"g\u00fc","arguments":{}}}"#;
         let session = [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", "s1")];
         let method = [("mcp-method", "tools/call"), ("mcp-name", "=?base64?Z8O8?=")];
-        assert_eq!(beside(&greeted, call), pairs(&[method, session].concat()));
-        assert_eq!(beside(&greeted, r#"{"jsonrpc":"2.0","id":3,"result":{}}"#), pairs(&session));
+        assert_eq!(beside(&http, call), pairs(&[method, session].concat()));
+        assert_eq!(beside(&http, r#"{"jsonrpc":"2.0","id":3,"result":{}}"#), pairs(&session));
         let modern = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
         let version = ("mcp-protocol-version".to_owned(), "2026-07-28".to_owned());
-        assert!(beside(&greeted, modern).contains(&version));
-        assert_eq!(greeted.after(Some("9")).get(LAST_EVENT).unwrap(), "9");
+        assert!(beside(&http, modern).contains(&version));
+        assert_eq!(http.after(Some("9")).get(LAST_EVENT).unwrap(), "9");
     }
 }

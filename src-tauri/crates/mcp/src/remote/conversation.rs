@@ -5,7 +5,7 @@
 
 use super::exchange::Exchange;
 use super::fault::Fault;
-use ironcurtain_mcp::wire::{Allowance, Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Share, id_in};
+use crate::wire::{Allowance, Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Share, id_in};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::HashMap;

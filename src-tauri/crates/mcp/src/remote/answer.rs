@@ -1,10 +1,10 @@
 //! The head of an answer: whether there is something to read, and in which form, or why there is not.
 
+use super::Refused;
 use super::fault::Fault;
-use super::login::Login;
+use crate::wire::{Id, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use hyper::{Response, StatusCode};
-use ironcurtain_mcp::wire::{Id, Incoming};
 use ironcurtain_visible as visible;
 use serde::Deserialize;
 
@@ -27,7 +27,7 @@ impl Head {
         answer: &Response<B>,
         is_awaited: bool,
         has_session: bool,
-        login: &Login,
+        refused: &Refused,
         foreign: impl Fn(&[u8]) -> String,
     ) -> Self {
         let status = answer.status();
@@ -37,9 +37,7 @@ impl Head {
             StatusCode::ACCEPTED | StatusCode::NO_CONTENT if !is_awaited => return Self::Good,
             StatusCode::NOT_FOUND if has_session => Fault::Forgotten,
             StatusCode::NOT_FOUND => return Self::Explained(Fault::NotThere),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Fault::NotLetIn { status: status.as_u16(), login: login.clone() }
-            }
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Fault::NotLetIn(refused(status.as_u16())),
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 Fault::Busy { status: status.as_u16(), retry_after: text(RETRY_AFTER) }
             }

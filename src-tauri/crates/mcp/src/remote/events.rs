@@ -4,7 +4,7 @@
 //!   over and told.
 //! - Lines end with a line feed, which may have a carriage return before it.
 
-use ironcurtain_mcp::wire::{Allowance, Line, Lines, MAX_LINE_BYTES, Share};
+use crate::wire::{Allowance, Line, Lines, MAX_LINE_BYTES, Share};
 use std::io;
 use std::time::Duration;
 use tokio::io::AsyncRead;
@@ -154,7 +154,7 @@ impl<R: AsyncRead + Unpin> Events<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_mcp::wire::Memory;
+    use crate::wire::Memory;
 
     async fn read(body: &[u8]) -> (Vec<String>, Position) {
         let mut events = Events::new(body, Memory::new(64, 8).allowance(1));

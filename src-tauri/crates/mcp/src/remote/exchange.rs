@@ -3,16 +3,16 @@
 //! - A stream that breaks is opened again after its last event, where it named one; the request is not sent again.
 //! - Every message goes to the conversation as it came, on a line of its own, without the secrets that the server was sent.
 
+use super::Redact;
 use super::answer::{Form, Head, LONGEST_SAID, answers, form, words};
 use super::events::{Event, Events, Position};
 use super::fault::Fault;
-use super::headers::Greeted;
+use super::headers::HttpSession;
 use super::http::{Http, Reply, in_one_line};
-use hyper::Method;
-use ironcurtain_mcp::wire::{
+use crate::wire::{
     Allowance, Id, Incoming, Line, Lines, MAX_LINE_BYTES, Output, Response, Share, error_line, members,
 };
-use ironcurtain_secrets::SecretMask;
+use hyper::Method;
 use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;
 use std::borrow::Cow;
@@ -37,10 +37,10 @@ const GOODBYE_BOUND: Duration = Duration::from_secs(2);
 /// The conversation's side of a remote server.
 pub(super) struct Exchange {
     http: Http,
-    greeted: Mutex<Greeted>,
+    session: Mutex<HttpSession>,
     to_us: Turn<Output>,
     log: Turn<Output>,
-    mask: SecretMask,
+    redact: Redact,
     memory: Allowance,
     notes: Notes,
     /// Cancelled when the server has forgotten the session.
@@ -54,7 +54,7 @@ pub(super) struct Ends {
     /// Standard error.
     pub(super) log: Output,
     /// Replaces the secrets that the server was sent.
-    pub(super) mask: SecretMask,
+    pub(super) redact: Redact,
 }
 
 /// Words for whoever holds the conversation.
@@ -68,14 +68,19 @@ pub(super) struct Notes {
 /// The request that an answer is waited for.
 struct Awaited<'a> {
     id: &'a Id,
-    is_greeting: bool,
+    is_initialize: bool,
     is_answered: bool,
 }
 
 impl Exchange {
-    pub(super) fn new(http: Http, Ends { to_us, log, mask }: Ends, memory: Allowance, notes: Notes) -> Self {
+    pub(super) fn new(
+        http: Http,
+        Ends { to_us, log, redact }: Ends,
+        memory: Allowance,
+        notes: Notes,
+    ) -> Self {
         let (to_us, log, over) = (Turn::new(to_us), Turn::new(log), CancellationToken::new());
-        Self { http, greeted: Mutex::default(), to_us, log, mask, memory, notes, over }
+        Self { http, session: Mutex::default(), to_us, log, redact, memory, notes, over }
     }
 
     /// Sends a request and passes on whatever comes back.
@@ -86,16 +91,16 @@ impl Exchange {
         line: Vec<u8>,
         held: Option<Share>,
     ) -> Result<(), Fault> {
-        let is_greeting = matches!(&message, Incoming::Request { method, .. } if method == "initialize");
-        let headers = self.greeted().beside(&message);
+        let is_initialize = matches!(&message, Incoming::Request { method, .. } if method == "initialize");
+        let headers = self.session().beside(&message);
         drop(message);
-        let mut awaited = Awaited { id, is_greeting, is_answered: false };
+        let mut awaited = Awaited { id, is_initialize, is_answered: false };
         let reply = self.http.send(Method::POST, headers, line.into()).await?;
         drop(held);
         let reply = self.taken(reply, Some(&mut awaited)).await?;
         let Some(reply) = reply else { return Ok(()) };
-        if is_greeting {
-            self.greeted().session_of(reply.response.headers());
+        if is_initialize {
+            self.session().session_of(reply.response.headers());
         }
         match form(reply.response.headers()) {
             Form::Message => self.read_message(reply, &mut awaited).await?,
@@ -108,7 +113,7 @@ impl Exchange {
 
     /// Sends what has no answer.
     pub(super) async fn tell(&self, message: &Incoming, line: Vec<u8>) -> Result<(), Fault> {
-        let headers = self.greeted().beside(message);
+        let headers = self.session().beside(message);
         let told = async {
             let reply = self.http.send(Method::POST, headers, line.into()).await?;
             let Some(reply) = self.taken(reply, None).await? else { return Ok(()) };
@@ -137,7 +142,7 @@ impl Exchange {
                 }
                 // It has nothing to say unasked.
                 Err(Fault::Status { status: 405, .. } | Fault::NotThere) => return,
-                Err(fault @ (Fault::NotLetIn { .. } | Fault::WebPage | Fault::Form(_))) => {
+                Err(fault @ (Fault::NotLetIn(_) | Fault::WebPage | Fault::Form(_))) => {
                     return self.say(&format!("what the server says unasked is not heard: {fault}")).await;
                 }
                 Err(Fault::Forgotten) => return self.over.cancel(),
@@ -150,8 +155,8 @@ impl Exchange {
 
     /// Tells the server that the session is over.
     pub(super) async fn goodbye(&self) {
-        let headers = self.greeted().headers();
-        if !self.greeted().has_session() || self.over.is_cancelled() {
+        let headers = self.session().headers();
+        if !self.session().has_session() || self.over.is_cancelled() {
             return;
         }
         // One that does not hear it will forget the session by itself.
@@ -179,15 +184,15 @@ impl Exchange {
         let _ = self.log.lock().await.write_all(format!("{text}\n").as_bytes()).await;
     }
 
-    fn greeted(&self) -> MutexGuard<'_, Greeted> {
-        self.greeted.lock().unwrap_or_else(PoisonError::into_inner)
+    fn session(&self) -> MutexGuard<'_, HttpSession> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An answer that has something to read; nothing where that is passed on already.
     async fn taken(&self, reply: Reply, awaited: Option<&mut Awaited<'_>>) -> Result<Option<Reply>, Fault> {
-        let has_session = self.greeted().has_session();
+        let has_session = self.session().has_session();
         let foreign = |text: &[u8]| self.foreign(text);
-        match Head::of(&reply.response, awaited.is_some(), has_session, self.http.login(), foreign) {
+        match Head::of(&reply.response, awaited.is_some(), has_session, self.http.refused(), foreign) {
             Head::Good => Ok(Some(reply)),
             Head::Faulty(fault) => {
                 if let Fault::Forgotten = fault {
@@ -213,7 +218,7 @@ impl Exchange {
 
     /// A text of the server as it is repeated in a sentence.
     fn foreign(&self, text: &[u8]) -> String {
-        let text = self.mask.apply(text);
+        let text = (self.redact)(text);
         visible::head(&visible::line(&String::from_utf8_lossy(&text)), LONGEST_SAID)
     }
 
@@ -266,7 +271,7 @@ impl Exchange {
 
     /// Opens a stream, after the last event of one that ended.
     async fn open(&self, position: &Position) -> Result<Reply, Fault> {
-        let headers = self.greeted().after(position.last_id.as_deref());
+        let headers = self.session().after(position.last_id.as_deref());
         let reply = self.http.send(Method::GET, headers, Vec::new().into()).await?;
         let reply = self.taken(reply, None).await?.ok_or(Fault::Unanswered)?;
         match form(reply.response.headers()) {
@@ -330,11 +335,11 @@ impl Exchange {
             && id == *awaited.id
         {
             awaited.is_answered = true;
-            if let (true, Response::Result(result)) = (awaited.is_greeting, &response) {
-                self.greeted().version_of(result);
+            if let (true, Response::Result(result)) = (awaited.is_initialize, &response) {
+                self.session().version_of(result);
             }
         }
-        let text = match self.mask.apply(&text) {
+        let text = match (self.redact)(&text) {
             Cow::Owned(masked) => masked,
             Cow::Borrowed(_) => text,
         };

@@ -4,8 +4,7 @@
 //! - A certificate is trusted by the system's roots.
 
 use super::fault::Fault;
-use super::login::Login;
-use crate::server::start_error::ServerStartError;
+use super::{Refused, RemoteEndpoint, RemoteError};
 use futures_util::TryStreamExt;
 use http_body_util::{BodyDataStream, BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -13,11 +12,8 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
-use ironcurtain_config::RemoteServer;
 use ironcurtain_egress::{Dialed, Dialer, HostPort};
-use ironcurtain_secrets::Secret;
 use rustix::net::sockopt;
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -63,7 +59,7 @@ pub(super) struct Http {
     path: String,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     headers: HeaderMap,
-    login: Login,
+    refused: Refused,
     kept: Mutex<Vec<(Sender, Instant)>>,
 }
 
@@ -76,11 +72,11 @@ pub(super) struct Reply {
 impl Http {
     /// The way to a server, with the headers of its entry, filled in.
     pub(super) async fn new(
-        server: &RemoteServer,
+        endpoint: RemoteEndpoint<'_>,
         dialer: Dialer,
-        filled: BTreeMap<String, Secret>,
-    ) -> Result<Self, ServerStartError> {
-        let url = server.url();
+        refused: Refused,
+    ) -> Result<Self, RemoteError> {
+        let RemoteEndpoint { url, target, headers: filled } = endpoint;
         let host = url.host_str().unwrap_or_default();
         let tls = match url.scheme() {
             "http" => None,
@@ -91,32 +87,32 @@ impl Http {
             }
         };
         let mut headers = HeaderMap::new();
-        for (name, secret) in &filled {
-            let value = HeaderValue::from_str(secret.reveal());
+        for (name, value) in filled {
+            let value = HeaderValue::from_str(value);
             // Neither error says what it is about.
-            let (Ok(name), Ok(mut value)) = (HeaderName::try_from(name), value) else {
-                return Err(ServerStartError::Header(name.clone()));
+            let (Ok(header), Ok(mut value)) = (HeaderName::try_from(*name), value) else {
+                return Err(RemoteError::Header((*name).to_owned()));
             };
             value.set_sensitive(true);
-            headers.insert(name, value);
+            headers.insert(header, value);
         }
         let authority = &url[Position::BeforeHost..Position::AfterPort];
         headers.insert(header::HOST, HeaderValue::from_str(authority).map_err(io::Error::other)?);
         headers.insert(header::ACCEPT, FORMS);
         Ok(Self {
             dialer,
-            target: server.target().clone(),
+            target: target.clone(),
             path: url[Position::BeforePath..Position::AfterQuery].to_owned(),
             tls,
             headers,
-            login: Login::of(server),
+            refused,
             kept: Mutex::default(),
         })
     }
 
-    /// Returns the login that the server is sent.
-    pub(super) fn login(&self) -> &Login {
-        &self.login
+    /// Returns what says that the server refused its login.
+    pub(super) fn refused(&self) -> &Refused {
+        &self.refused
     }
 
     /// Sends a request; the head of its answer.
@@ -174,9 +170,9 @@ impl Http {
         let stream: Box<dyn Stream> = match &self.tls {
             None => Box::new(stream),
             Some((connector, name)) => {
-                let greeted = tokio::time::timeout(TLS_BOUND, connector.connect(name.clone(), stream)).await;
-                let greeted = greeted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-                Box::new(greeted.map_err(|problem| Fault::NotTrusted {
+                let session = tokio::time::timeout(TLS_BOUND, connector.connect(name.clone(), stream)).await;
+                let session = session.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+                Box::new(session.map_err(|problem| Fault::NotTrusted {
                     host: self.target.to_string(),
                     problem: problem.to_string(),
                 })?)
@@ -235,13 +231,13 @@ fn notice_silence(stream: &TcpStream) {
 }
 
 /// Trusts the system's roots, as they are now.
-fn connector() -> Result<TlsConnector, ServerStartError> {
+fn connector() -> Result<TlsConnector, RemoteError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     let (taken, _) = roots.add_parsable_certificates(found.certs);
     if taken == 0 {
         let problem = found.errors.first().map_or_else(|| "none was found".to_owned(), ToString::to_string);
-        return Err(ServerStartError::NoRoots(problem));
+        return Err(RemoteError::NoRoots(problem));
     }
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(rustls::ALL_VERSIONS)
