@@ -5,8 +5,29 @@ use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use crate::backend::Trusted;
 use ironcurtain_admin::identity::{IdentityChangeError, SuspendedServer};
+use ironcurtain_config::home::Home;
+use ironcurtain_grants::{Granted, StandingGrant};
+use ironcurtain_policy::GrantKind;
 use ironcurtain_protocol::Request;
 use ironcurtain_visible as visible;
+use serde::Serialize;
+use std::path::Path;
+
+/// A server that is another program now, and what the program from before left under its name.
+#[derive(Debug, Serialize)]
+pub(super) struct SuspendedRow {
+    /// The program from before, if it is known.
+    before: Option<String>,
+    now: String,
+    change: String,
+    /// What the grants allow, in sentences, the worst first.
+    grants: Vec<String>,
+    data: Option<String>,
+    annotated: usize,
+    secrets: Vec<String>,
+    /// Names what was shown.
+    found: String,
+}
 
 /// Keeps what was shown for the new program, or puts it aside. `found` is the program that was shown.
 pub(super) async fn decide_identity(
@@ -45,4 +66,53 @@ pub(super) async fn decide_identity(
         _ => "Look at its tools below, then restart it in your agent.",
     };
     Ok(format!("{name} starts with nothing. {next} What it had is listed in {file}."))
+}
+
+impl SuspendedRow {
+    pub(super) fn new(home: &Home, one: &SuspendedServer) -> Self {
+        let mut grants: Vec<_> = one.kept.grants.iter().collect();
+        grants.sort_by_key(|grant| harm(grant));
+        Self {
+            before: one.before().as_deref().map(visible::line),
+            now: visible::line(&one.now()),
+            change: visible::line(&one.change),
+            grants: grants.into_iter().map(|grant| allows(home, grant)).collect(),
+            data: one.kept.data.as_ref().map(|data| shown(home, &data.display().to_string())),
+            annotated: one.kept.annotated,
+            secrets: one.kept.secrets.iter().map(|secret| visible::line(secret)).collect(),
+            found: one.found().to_owned(),
+        }
+    }
+}
+
+/// Orders grants by the harm that a hostile program does with them: what changes files comes first.
+fn harm(grant: &StandingGrant) -> u8 {
+    match &grant.what {
+        Granted::Files(files) if files.access.write || files.access.delete => 0,
+        Granted::Tool(_) => 1,
+        Granted::Host(_) => 2,
+        Granted::Files(_) => 3,
+    }
+}
+
+/// A path with the home directory as `~`.
+fn shown(home: &Home, path: &str) -> String {
+    let below = Path::new(path).strip_prefix(&home.person).ok().filter(|below| !below.as_os_str().is_empty());
+    visible::path(&below.map_or_else(|| path.to_owned(), |below| format!("~/{}", below.display())))
+}
+
+/// What a grant allows, without its client.
+fn allows(home: &Home, grant: &StandingGrant) -> String {
+    let what = visible::path(&grant.what.to_string());
+    match &grant.what {
+        Granted::Files(files) => {
+            let access = files.access;
+            let words = [(access.read, "read"), (access.write, "change"), (access.delete, "delete")];
+            let words: Vec<&str> = words.iter().filter(|(has, _)| *has).map(|(_, word)| *word).collect();
+            let reach = if files.kind == GrantKind::Tree { "everything in " } else { "" };
+            format!("{} {reach}{}", words.join(", "), shown(home, files.path.as_str()))
+        }
+        Granted::Host(_) => format!("send data to {what}"),
+        Granted::Tool(_) => format!("run its tool {what}"),
+    }
 }

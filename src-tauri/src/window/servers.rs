@@ -9,6 +9,7 @@ use super::servers_view::{FoundUpdate, ProposedTools, ServersView};
 use crate::backend::Trusted;
 use ironcurtain_admin::annotate::{AnnotateError, AnnotationsFile, Draft};
 use ironcurtain_admin::catalog::{AddRequest, Catalog, CatalogError, Source, add};
+use ironcurtain_admin::identity::{IdentityChangeError, kept};
 use ironcurtain_admin::inspect::{Inspection, inspect};
 use ironcurtain_admin::install::{Installer, Update, Updated, install, look_for_update as look};
 use ironcurtain_protocol::{Reply, Request};
@@ -48,6 +49,8 @@ enum AddFailed {
     Unknown(String),
     #[error(transparent)]
     Add(#[from] ironcurtain_admin::catalog::AddError),
+    #[error(transparent)]
+    Kept(#[from] IdentityChangeError),
 }
 
 pub(super) async fn servers(state: &AppState) -> Result<ServersView, CommandError> {
@@ -64,8 +67,14 @@ pub(super) async fn add_server(state: &AppState, server: WantedServer) -> Result
         let known = catalog.find(&server.id).ok_or_else(|| AddFailed::Unknown(visible::line(&server.id)))?;
         let request =
             AddRequest { known, name: &server.name, from: None, settings: &server.settings, replace: false };
+        let kept = kept(&home, &server.name)?;
         let added = add(&home, request)?;
         let mut told = vec![format!("It is written into {}.", added.servers.display())];
+        if !kept.is_empty() {
+            told.push(format!(
+                "Kept under this name from before: {kept}. Only the same program gets it; any other is blocked until you decide."
+            ));
+        }
         if added.annotations.is_none() {
             told.push("Nobody has looked at its tools yet, so none can be called: look at them.".to_owned());
         }

@@ -1,9 +1,10 @@
 //! Servers for the page: what each reaches, in words, and what its tools mean.
 
+use super::identity::SuspendedRow;
 use ironcurtain_admin::ServerChangeError;
 use ironcurtain_admin::annotate::{AnnotationChange, AnnotationChanges, Draft};
 use ironcurtain_admin::catalog::{Catalog, CatalogError, KnownServer, Source};
-use ironcurtain_admin::identity::{IdentityChangeError, SuspendedServer, suspended};
+use ironcurtain_admin::identity::{IdentityChangeError, suspended};
 use ironcurtain_admin::install::{ToolChange, Update};
 use ironcurtain_admin::limits::{Limit, ServerLimit, limits};
 use ironcurtain_admin::openings::{Opening, openings};
@@ -16,14 +17,12 @@ use ironcurtain_config::home::Home;
 use ironcurtain_daemon::containment::view_of;
 use ironcurtain_daemon::packages::{PackageState, Packages, RunnerCommand};
 use ironcurtain_daemon::{PolicySnapshot, SnapshotError};
-use ironcurtain_grants::{Granted, StandingGrant};
-use ironcurtain_policy::{Annotations, GrantKind, Role, ToolAnnotation};
+use ironcurtain_policy::{Annotations, Role, ToolAnnotation};
 use ironcurtain_policy_tools::propose::Proposal;
 use ironcurtain_protocol::SessionView;
 use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// The most characters of a description that are shown.
 const DESCRIPTION: usize = 300;
@@ -74,22 +73,6 @@ pub(super) enum ServersError {
     Removed(#[from] ServerChangeError),
     #[error(transparent)]
     Suspended(#[from] IdentityChangeError),
-}
-
-/// A server that is another program now, and what the program from before left under its name.
-#[derive(Debug, Serialize)]
-struct SuspendedRow {
-    /// The program from before, if it is known.
-    before: Option<String>,
-    now: String,
-    change: String,
-    /// What the grants allow, in sentences, the worst first.
-    grants: Vec<String>,
-    data: Option<String>,
-    annotated: usize,
-    secrets: Vec<String>,
-    /// Names what was shown.
-    found: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -186,7 +169,7 @@ impl ServersView {
         let mut suspended = suspended(home)?;
         let row = |server: &Server| {
             let at = suspended.iter().position(|one| one.name == server.name);
-            let suspended = at.map(|at| suspended_row(home, &suspended.swap_remove(at)));
+            let suspended = at.map(|at| SuspendedRow::new(home, &suspended.swap_remove(at)));
             let live = sessions.iter().filter(|session| session.server == server.name).map(live);
             row(server, &snapshot.annotations, packages.state(server), live.collect(), suspended)
         };
@@ -239,53 +222,6 @@ fn row(
         openings: openings(server).into_iter().map(|opening| opened(server, opening)).collect(),
         limits: limits(server).into_iter().map(limited).collect(),
         secrets: server.secret_names().iter().map(|name| name.as_str().to_owned()).collect(),
-    }
-}
-
-fn suspended_row(home: &Home, one: &SuspendedServer) -> SuspendedRow {
-    let mut grants: Vec<_> = one.kept.grants.iter().collect();
-    grants.sort_by_key(|grant| harm(grant));
-    SuspendedRow {
-        before: one.before().as_deref().map(visible::line),
-        now: visible::line(&one.now()),
-        change: visible::line(&one.change),
-        grants: grants.into_iter().map(|grant| allows(home, grant)).collect(),
-        data: one.kept.data.as_ref().map(|data| shown(home, &data.display().to_string())),
-        annotated: one.kept.annotated,
-        secrets: one.kept.secrets.iter().map(|secret| visible::line(secret)).collect(),
-        found: one.found().to_owned(),
-    }
-}
-
-/// Orders grants by the harm that a hostile program does with them: what changes files comes first.
-fn harm(grant: &StandingGrant) -> u8 {
-    match &grant.what {
-        Granted::Files(files) if files.access.write || files.access.delete => 0,
-        Granted::Tool(_) => 1,
-        Granted::Host(_) => 2,
-        Granted::Files(_) => 3,
-    }
-}
-
-/// A path with the home directory as `~`.
-fn shown(home: &Home, path: &str) -> String {
-    let below = Path::new(path).strip_prefix(&home.person).ok().filter(|below| !below.as_os_str().is_empty());
-    visible::path(&below.map_or_else(|| path.to_owned(), |below| format!("~/{}", below.display())))
-}
-
-/// What a grant allows, without its client.
-fn allows(home: &Home, grant: &StandingGrant) -> String {
-    let what = visible::path(&grant.what.to_string());
-    match &grant.what {
-        Granted::Files(files) => {
-            let access = files.access;
-            let words = [(access.read, "read"), (access.write, "change"), (access.delete, "delete")];
-            let words: Vec<&str> = words.iter().filter(|(has, _)| *has).map(|(_, word)| *word).collect();
-            let reach = if files.kind == GrantKind::Tree { "everything in " } else { "" };
-            format!("{} {reach}{}", words.join(", "), shown(home, files.path.as_str()))
-        }
-        Granted::Host(_) => format!("send data to {what}"),
-        Granted::Tool(_) => format!("run its tool {what}"),
     }
 }
 

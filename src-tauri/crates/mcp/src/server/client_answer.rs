@@ -6,7 +6,7 @@
 use crate::wire::Response;
 use ironcurtain_visible as visible;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// Maximum size of the content of an elicitation response, in bytes of JSON. A form has short fields.
 const LONGEST_CONTENT: usize = 16 * 1024;
@@ -105,7 +105,8 @@ impl ClientAnswer {
         };
         let (is_result, content) = built.unwrap_or_else(|problem| {
             let text = format!("the client's response to `{}` is invalid: {problem}", request.name());
-            (false, object(json!({ "code": UNUSABLE, "message": text })))
+            let fields = [("code", Value::from(UNUSABLE)), ("message", Value::from(text))];
+            (false, fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
         });
         let raw = to_raw_value(&content).unwrap_or_else(|_| RawValue::NULL.to_owned());
         let response = if is_result { Response::Result(raw) } else { Response::Error(raw) };
@@ -282,17 +283,8 @@ impl Builder {
 }
 
 fn parse(raw: &RawValue) -> Result<Map<String, Value>, AnswerError> {
-    match serde_json::from_str(raw.get())? {
-        Value::Object(given) => Ok(given),
-        _ => Err(AnswerError::NoObject),
-    }
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    }
+    let given: Value = serde_json::from_str(raw.get())?;
+    if let Value::Object(given) = given { Ok(given) } else { Err(AnswerError::NoObject) }
 }
 
 /// Returns a string of at most [`LONGEST_NAME`] bytes.
@@ -312,6 +304,7 @@ fn is_plain(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn raw(value: &Value) -> Box<RawValue> {
         to_raw_value(value).unwrap()

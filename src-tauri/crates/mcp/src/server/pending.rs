@@ -201,10 +201,8 @@ impl PendingRequests {
     /// Removes a request that the client was sent and returns it, unless the client has answered it or the server has cancelled it.
     pub(super) fn client_answered(&self, id: &Id) -> Option<ClientRequest> {
         let mut table = self.table();
-        match table.of_client.get(id)? {
-            ClientRequest::Withheld => None,
-            _ => table.of_client.remove(id),
-        }
+        let is_withheld = *table.of_client.get(id)? == ClientRequest::Withheld;
+        if is_withheld { None } else { table.of_client.remove(id) }
     }
 
     /// Forgets a request that the client is not sent, or need not answer any more.
