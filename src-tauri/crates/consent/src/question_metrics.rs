@@ -1,4 +1,4 @@
-//! What is counted about questions.
+//! Counters of questions and their answers.
 
 use ironcurtain_audit::EscalationResult;
 use std::fmt;

@@ -25,8 +25,8 @@ use ironcurtain_config::Server as ServerConfig;
 use ironcurtain_config::home::private_dir;
 use ironcurtain_grants::Client;
 use ironcurtain_mcp::aggregate::Catalogue;
+use ironcurtain_mcp::aggregate::CatalogueKind;
 use ironcurtain_mcp::aggregate::InitializeRequest;
-use ironcurtain_mcp::aggregate::ListKind;
 use ironcurtain_mcp::aggregate::RequestTables;
 use ironcurtain_mcp::client::ClientVersion;
 use ironcurtain_mcp::server::MemoryShare;
@@ -138,7 +138,7 @@ impl Aggregate {
             welcomed: Vec::new(),
             level,
             catalogue: Catalogue::default(),
-            fresh: ListKind::ALL.into_iter().filter(|_| is_moved).map(ListKind::changed).collect(),
+            fresh: CatalogueKind::ALL.into_iter().filter(|_| is_moved).map(CatalogueKind::changed).collect(),
             waiting: Vec::new(),
             task_lists: Vec::new(),
             warned: HashSet::new(),

@@ -11,7 +11,7 @@ mod tables;
 
 pub use catalogue::Catalogue;
 pub use initialize::{InitializeError, InitializeRequest};
-pub use lists::{ListEntries, ListKind, Lists};
+pub use lists::{CatalogueKind, ListEntries, Lists};
 pub use names::{LONGEST, may_be_of};
 pub use qualified::qualified;
 pub use tables::{OwnRequest, RequestTables, RoutedRequest};

@@ -34,7 +34,7 @@ const COPIES: u32 = 2;
 pub type Redact = Box<dyn for<'a> Fn(&'a [u8]) -> Cow<'a, [u8]> + Send + Sync>;
 
 /// Says in words that the server refused the request with this status, 401 or 403, and what to do.
-pub type Refused = Box<dyn Fn(u16) -> String + Send + Sync>;
+pub type RefusedLogin = Box<dyn Fn(u16) -> String + Send + Sync>;
 
 /// The address of a remote server, and the headers of every request to it.
 #[derive(Clone, Copy)]
@@ -54,7 +54,7 @@ pub struct RemoteOptions<'a> {
     /// Hides secrets in what the server says.
     pub redact: Redact,
     /// Explains a refused login.
-    pub refused: Refused,
+    pub refused: RefusedLogin,
     /// The memory for what it says.
     pub memory: &'a Allowance,
     /// Until it is dropped, the trusted process does not end.

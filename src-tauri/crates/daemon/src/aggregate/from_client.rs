@@ -8,8 +8,8 @@ use super::upstream::Phase;
 use super::welcoming::Unanswered;
 use super::{Aggregate, task_lists};
 use ironcurtain_audit::{DecidedBy, Entry, Event, PolicyDecision, redacted};
+use ironcurtain_mcp::aggregate::CatalogueKind;
 use ironcurtain_mcp::aggregate::InitializeRequest;
-use ironcurtain_mcp::aggregate::ListKind;
 use ironcurtain_mcp::aggregate::OwnRequest;
 use ironcurtain_mcp::client::ClientMessage;
 use ironcurtain_mcp::client::RefusedRequest;
@@ -138,7 +138,7 @@ impl Aggregate {
     async fn try_answer(&mut self, waiting: Waiting) -> Option<Waiting> {
         let until = self.patience(&waiting.method, waiting.params.as_deref());
         let may_wait = until.is_some_and(|until| Instant::now() < until);
-        if let Some(kind) = ListKind::of_method(&waiting.method) {
+        if let Some(kind) = CatalogueKind::of_method(&waiting.method) {
             if may_wait {
                 return Some(waiting);
             }
@@ -213,7 +213,7 @@ impl Aggregate {
         }
     }
 
-    fn list(&mut self, id: &Id, kind: ListKind, params: Option<&RawValue>) {
+    fn list(&mut self, id: &Id, kind: CatalogueKind, params: Option<&RawValue>) {
         let cursor = params.and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
         let cursor = cursor.as_ref().and_then(|params| params.get("cursor"));
         let cursor = cursor.map(|raw| serde_json::from_str::<String>(raw.get()).unwrap_or_default());

@@ -2,7 +2,7 @@
 
 use super::upstream::Phase;
 use super::{Aggregate, MOST_WARNINGS};
-use ironcurtain_mcp::aggregate::{ListEntries, ListKind};
+use ironcurtain_mcp::aggregate::{CatalogueKind, ListEntries};
 use ironcurtain_mcp::aggregate::{OwnRequest, RoutedRequest};
 use ironcurtain_mcp::wire::{
     Fields, Held, Id, Incoming, Outgoing, Response, error_line, notification_line, request_line,
@@ -99,7 +99,7 @@ impl Aggregate {
             "notifications/tools/list_changed"
             | "notifications/prompts/list_changed"
             | "notifications/resources/list_changed" => {
-                for kind in ListKind::ALL.into_iter().filter(|kind| kind.changed() == method) {
+                for kind in CatalogueKind::ALL.into_iter().filter(|kind| kind.changed() == method) {
                     self.fetch(upstream, kind);
                 }
                 return;
@@ -196,7 +196,7 @@ impl Aggregate {
     pub(super) fn came(&mut self, upstream: u64, capabilities: Fields) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         of.is_up(capabilities);
-        let has = ListKind::ALL.into_iter().filter(|kind| of.has(kind.capability()));
+        let has = CatalogueKind::ALL.into_iter().filter(|kind| of.has(kind.capability()));
         let (has, has_log) = (has.collect::<Vec<_>>(), of.has("logging"));
         if has_log {
             self.tell_level(upstream);
@@ -217,7 +217,7 @@ impl Aggregate {
     }
 
     /// Asks a server for a list from its beginning.
-    fn fetch(&mut self, upstream: u64, kind: ListKind) {
+    fn fetch(&mut self, upstream: u64, kind: CatalogueKind) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         if of.phase != Phase::Up || !of.has(kind.capability()) {
             return;
@@ -230,7 +230,13 @@ impl Aggregate {
         self.ask_page(upstream, kind, ListEntries::default(), None);
     }
 
-    fn ask_page(&mut self, upstream: u64, kind: ListKind, listed: ListEntries, cursor: Option<&RawValue>) {
+    fn ask_page(
+        &mut self,
+        upstream: u64,
+        kind: CatalogueKind,
+        listed: ListEntries,
+        cursor: Option<&RawValue>,
+    ) {
         let params =
             to_raw_value(&cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }))).ok();
         self.ask_upstream(
@@ -241,7 +247,7 @@ impl Aggregate {
         );
     }
 
-    fn listed(&mut self, upstream: u64, kind: ListKind, listed: ListEntries) {
+    fn listed(&mut self, upstream: u64, kind: CatalogueKind, listed: ListEntries) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         of.lists.insert(kind, listed);
         let has_changed = of.awaited.remove(&kind).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::Aggregate;
 use super::upstream::Phase;
-use ironcurtain_mcp::aggregate::ListKind;
+use ironcurtain_mcp::aggregate::CatalogueKind;
 use ironcurtain_mcp::aggregate::may_be_of;
 use ironcurtain_mcp::wire::Fields;
 use ironcurtain_visible as visible;
@@ -91,8 +91,8 @@ impl Aggregate {
                 .unwrap_or_default()
         };
         let found = match method {
-            "tools/call" => self.named(ListKind::Tools, &mut fields),
-            "prompts/get" => self.named(ListKind::Prompts, &mut fields),
+            "tools/call" => self.named(CatalogueKind::Tools, &mut fields),
+            "prompts/get" => self.named(CatalogueKind::Prompts, &mut fields),
             "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
                 self.of_resource(&mut fields, "params.uri")
             }
@@ -117,7 +117,7 @@ impl Aggregate {
     }
 
     /// The server of a tool or a prompt, whose own name for it is put into the parameters.
-    fn named(&self, kind: ListKind, fields: &mut Fields) -> Result<String, NoServerError> {
+    fn named(&self, kind: CatalogueKind, fields: &mut Fields) -> Result<String, NoServerError> {
         let name: String =
             fields.get("name").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         if let Some((server, own)) = self.catalogue.owner(kind, &name) {
@@ -126,7 +126,7 @@ impl Aggregate {
             fields.set("name", own);
             return Ok(server.clone());
         }
-        let (what, list) = (if kind == ListKind::Tools { "tool" } else { "prompt" }, kind.method());
+        let (what, list) = (if kind == CatalogueKind::Tools { "tool" } else { "prompt" }, kind.method());
         let Some((server, upstream)) = self.upstreams.iter().find(|(server, _)| may_be_of(&name, server))
         else {
             return Err(NoServerError::Unknown { what, name: clipped(&name), list });
@@ -160,7 +160,7 @@ impl Aggregate {
         let mut of: Fields = serde_json::from_str(of.get()).map_err(unreadable)?;
         let server = match of.get("uri") {
             Some(_) => self.of_resource(&mut of, "params.ref.uri")?,
-            None => self.named(ListKind::Prompts, &mut of)?,
+            None => self.named(CatalogueKind::Prompts, &mut of)?,
         };
         fields.set("ref", to_raw_value(&of).map_err(unreadable)?);
         Ok(server)

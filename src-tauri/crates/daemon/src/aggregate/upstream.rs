@@ -10,7 +10,7 @@ use crate::services::Services;
 use crate::session::{Attached, Beginning, MovedSession, Session, SessionError, TicketError};
 use ironcurtain_config::Server as ServerConfig;
 use ironcurtain_grants::Client;
-use ironcurtain_mcp::aggregate::{ListEntries, ListKind, Lists};
+use ironcurtain_mcp::aggregate::{CatalogueKind, ListEntries, Lists};
 use ironcurtain_mcp::server::MemoryShare;
 use ironcurtain_mcp::wire::{Allowance, Fields, HandedLine, Inlet, MEDIUM, Outgoing, Outlet};
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ pub(super) struct Upstream {
     pub(super) capabilities: Fields,
     pub(super) lists: Lists,
     /// Its lists that are on their way, and whether they have changed since they were asked for.
-    pub(super) awaited: BTreeMap<ListKind, bool>,
+    pub(super) awaited: BTreeMap<CatalogueKind, bool>,
     /// When it is tried again, or told to be late.
     pub(super) retry: Option<Instant>,
     /// Until then calls wait for it.

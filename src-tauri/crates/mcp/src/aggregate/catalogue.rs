@@ -3,7 +3,7 @@
 //! - What a server says of a tool stays as it wrote it, but for the name.
 //! - They are given out again in pages of ours.
 
-use super::lists::{ListKind, Lists};
+use super::lists::{CatalogueKind, Lists};
 use super::names::{Names, Owned};
 use super::qualified::{is_reserved, parse, qualified};
 use crate::wire::Fields;
@@ -22,7 +22,7 @@ const MOST_LINKED: usize = 1000;
 pub struct Catalogue {
     tools: Names,
     prompts: Names,
-    entries: BTreeMap<ListKind, Vec<Box<RawValue>>>,
+    entries: BTreeMap<CatalogueKind, Vec<Box<RawValue>>>,
     /// The server of each resource, and of each template by what it begins with.
     resources: BTreeMap<String, String>,
     /// Addresses of resources and templates that several servers list, or that could be taken for ours.
@@ -41,18 +41,18 @@ impl Catalogue {
         &mut self,
         servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone,
         with_resources: Vec<String>,
-    ) -> Vec<ListKind> {
-        let named = |kind: ListKind| {
+    ) -> Vec<CatalogueKind> {
+        let named = |kind: CatalogueKind| {
             Names::of(servers.clone().flat_map(|(server, lists)| owned(kind, server, lists)))
         };
-        (self.tools, self.prompts) = (named(ListKind::Tools), named(ListKind::Prompts));
+        (self.tools, self.prompts) = (named(CatalogueKind::Tools), named(CatalogueKind::Prompts));
         self.warnings = self.tools.renamed().iter().chain(self.prompts.renamed()).cloned().collect();
         self.shared = shared(servers.clone());
         self.resources.clear();
         self.templates.clear();
         self.with_resources = with_resources;
         let before = std::mem::take(&mut self.entries);
-        for kind in ListKind::ALL {
+        for kind in CatalogueKind::ALL {
             let mut entries = Vec::new();
             let mut seen = HashSet::new();
             for (server, lists) in servers.clone() {
@@ -62,26 +62,31 @@ impl Catalogue {
             }
             self.entries.insert(kind, entries);
         }
-        let list = |of: &BTreeMap<ListKind, Vec<Box<RawValue>>>, kind: ListKind| {
+        let list = |of: &BTreeMap<CatalogueKind, Vec<Box<RawValue>>>, kind: CatalogueKind| {
             of.get(&kind).into_iter().flatten().map(|raw| raw.get().to_owned()).collect::<Vec<_>>()
         };
-        ListKind::ALL.into_iter().filter(|kind| list(&before, *kind) != list(&self.entries, *kind)).collect()
+        CatalogueKind::ALL
+            .into_iter()
+            .filter(|kind| list(&before, *kind) != list(&self.entries, *kind))
+            .collect()
     }
 
     /// One entry as it is listed; nothing where another one stands for it.
     fn entry(
         &mut self,
-        kind: ListKind,
+        kind: CatalogueKind,
         (server, key): (&str, &str),
         entry: &Fields,
         seen: &mut HashSet<String>,
     ) -> Option<Box<RawValue>> {
         let mut entry = entry.clone();
         let name = match kind {
-            ListKind::Tools => self.tools.name(&(server.to_owned(), key.to_owned()))?.to_owned(),
-            ListKind::Prompts => self.prompts.name(&(server.to_owned(), key.to_owned()))?.to_owned(),
-            ListKind::Resources | ListKind::Templates if self.shared.contains(key) => qualified(server, key),
-            ListKind::Resources | ListKind::Templates => key.to_owned(),
+            CatalogueKind::Tools => self.tools.name(&(server.to_owned(), key.to_owned()))?.to_owned(),
+            CatalogueKind::Prompts => self.prompts.name(&(server.to_owned(), key.to_owned()))?.to_owned(),
+            CatalogueKind::Resources | CatalogueKind::Templates if self.shared.contains(key) => {
+                qualified(server, key)
+            }
+            CatalogueKind::Resources | CatalogueKind::Templates => key.to_owned(),
         };
         if !seen.insert(name.clone()) {
             self.warnings
@@ -89,14 +94,14 @@ impl Catalogue {
             return None;
         }
         match kind {
-            ListKind::Tools | ListKind::Prompts => entry.set("name", to_raw_value(&name).ok()?),
-            ListKind::Resources => {
+            CatalogueKind::Tools | CatalogueKind::Prompts => entry.set("name", to_raw_value(&name).ok()?),
+            CatalogueKind::Resources => {
                 if name != key {
                     entry.set("uri", to_raw_value(&name).ok()?);
                 }
                 self.resources.insert(name, server.to_owned());
             }
-            ListKind::Templates => {
+            CatalogueKind::Templates => {
                 if name != key {
                     entry.set("uriTemplate", to_raw_value(&name).ok()?);
                 }
@@ -110,7 +115,7 @@ impl Catalogue {
     /// A page of a list, as the answer to a request for it; nothing where the cursor is none of ours.
     pub fn page(
         &self,
-        kind: ListKind,
+        kind: CatalogueKind,
         cursor: Option<&str>,
     ) -> Option<BTreeMap<&'static str, Box<RawValue>>> {
         let begins: usize = cursor.map_or(Some(0), |cursor| cursor.parse().ok())?;
@@ -125,11 +130,11 @@ impl Catalogue {
     }
 
     /// The server of a tool or a prompt, and its own name for it.
-    pub fn owner(&self, kind: ListKind, name: &str) -> Option<&Owned> {
+    pub fn owner(&self, kind: CatalogueKind, name: &str) -> Option<&Owned> {
         match kind {
-            ListKind::Tools => self.tools.owner(name),
-            ListKind::Prompts => self.prompts.owner(name),
-            ListKind::Resources | ListKind::Templates => None,
+            CatalogueKind::Tools => self.tools.owner(name),
+            CatalogueKind::Prompts => self.prompts.owner(name),
+            CatalogueKind::Resources | CatalogueKind::Templates => None,
         }
     }
 
@@ -216,7 +221,7 @@ impl Catalogue {
 /// The addresses that more than one server lists, and those that look like ours.
 fn shared<'a>(servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone) -> HashSet<String> {
     let mut shared = HashSet::new();
-    for kind in [ListKind::Resources, ListKind::Templates] {
+    for kind in [CatalogueKind::Resources, CatalogueKind::Templates] {
         let mut first: BTreeMap<String, String> = BTreeMap::new();
         for (server, uri) in servers.clone().flat_map(|(server, lists)| owned(kind, server, lists)) {
             let owner = first.entry(uri.clone()).or_insert_with(|| server.clone());
@@ -228,7 +233,7 @@ fn shared<'a>(servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone) -> Ha
     shared
 }
 
-fn owned<'a>(kind: ListKind, server: &'a str, lists: &'a Lists) -> impl Iterator<Item = Owned> + 'a {
+fn owned<'a>(kind: CatalogueKind, server: &'a str, lists: &'a Lists) -> impl Iterator<Item = Owned> + 'a {
     let entries = lists.get(&kind).into_iter().flat_map(|listed| &listed.entries);
     entries.map(move |(key, _)| (server.to_owned(), key.clone()))
 }
@@ -243,7 +248,7 @@ mod tests {
         to_raw_value(&value).unwrap()
     }
 
-    fn lists(kind: ListKind, value: serde_json::Value) -> Lists {
+    fn lists(kind: CatalogueKind, value: serde_json::Value) -> Lists {
         let mut listed = ListEntries::default();
         assert!(listed.take(kind, &raw(value)).unwrap().is_none());
         Lists::from([(kind, listed)])
@@ -256,18 +261,18 @@ mod tests {
         )
         .unwrap();
         let mut listed = ListEntries::default();
-        listed.take(ListKind::Tools, &one).unwrap();
-        let lists = Lists::from([(ListKind::Tools, listed)]);
+        listed.take(CatalogueKind::Tools, &one).unwrap();
+        let lists = Lists::from([(CatalogueKind::Tools, listed)]);
         let mut catalogue = Catalogue::default();
-        assert_eq!(catalogue.update([("s", &lists)].into_iter(), Vec::new()), [ListKind::Tools]);
+        assert_eq!(catalogue.update([("s", &lists)].into_iter(), Vec::new()), [CatalogueKind::Tools]);
         assert_eq!(catalogue.update([("s", &lists)].into_iter(), Vec::new()), []);
-        let page = serde_json::to_string(&catalogue.page(ListKind::Tools, None).unwrap()).unwrap();
+        let page = serde_json::to_string(&catalogue.page(CatalogueKind::Tools, None).unwrap()).unwrap();
         assert_eq!(
             page,
             r#"{"tools":[{"name":"s__x","inputSchema":{"n":1.0},"icons":[1],"unknown":{"a":123456789012345678901}}]}"#
         );
-        assert_eq!(catalogue.owner(ListKind::Tools, "s__x"), Some(&("s".to_owned(), "x".to_owned())));
-        assert_eq!(catalogue.owner(ListKind::Prompts, "s__x"), None);
+        assert_eq!(catalogue.owner(CatalogueKind::Tools, "s__x"), Some(&("s".to_owned(), "x".to_owned())));
+        assert_eq!(catalogue.owner(CatalogueKind::Prompts, "s__x"), None);
     }
 
     #[test]
@@ -276,16 +281,17 @@ mod tests {
         for begins in (0..1200).step_by(100) {
             let tools: Vec<_> = (begins..begins + 100).map(|n| json!({ "name": format!("t{n}") })).collect();
             let next = (begins < 1100).then_some(begins);
-            let more =
-                listed.take(ListKind::Tools, &raw(json!({ "tools": tools, "nextCursor": next }))).unwrap();
+            let more = listed
+                .take(CatalogueKind::Tools, &raw(json!({ "tools": tools, "nextCursor": next })))
+                .unwrap();
             assert_eq!(more.is_some(), begins < 1100);
         }
         let mut catalogue = Catalogue::default();
-        catalogue.update([("s", &Lists::from([(ListKind::Tools, listed)]))].into_iter(), Vec::new());
+        catalogue.update([("s", &Lists::from([(CatalogueKind::Tools, listed)]))].into_iter(), Vec::new());
         let (mut cursor, mut seen) = (None::<String>, Vec::new());
         loop {
-            let page =
-                serde_json::to_value(catalogue.page(ListKind::Tools, cursor.as_deref()).unwrap()).unwrap();
+            let page = serde_json::to_value(catalogue.page(CatalogueKind::Tools, cursor.as_deref()).unwrap())
+                .unwrap();
             seen.extend(
                 page["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap().to_owned()),
             );
@@ -294,26 +300,26 @@ mod tests {
         }
         assert_eq!(seen, (0..1200).map(|n| format!("s__t{n}")).collect::<Vec<_>>());
         assert!(
-            catalogue.page(ListKind::Tools, Some("1201")).is_none()
-                && catalogue.page(ListKind::Tools, Some("x")).is_none()
+            catalogue.page(CatalogueKind::Tools, Some("1201")).is_none()
+                && catalogue.page(CatalogueKind::Tools, Some("x")).is_none()
         );
     }
 
     #[test]
     fn a_resource_has_one_server_by_its_list_its_template_its_links_or_as_the_only_one() {
         let both = [
-            ("a", lists(ListKind::Resources, json!({ "resources": [{ "uri": "memo://1" }] }))),
+            ("a", lists(CatalogueKind::Resources, json!({ "resources": [{ "uri": "memo://1" }] }))),
             (
                 "b",
                 lists(
-                    ListKind::Resources,
+                    CatalogueKind::Resources,
                     json!({ "resources": [{ "uri": "memo://1" }, { "uri": "memo://2" }] }),
                 ),
             ),
             (
                 "c",
                 lists(
-                    ListKind::Templates,
+                    CatalogueKind::Templates,
                     json!({ "resourceTemplates": [{ "uriTemplate": "memo://c/{n}" }] }),
                 ),
             ),
@@ -328,7 +334,7 @@ mod tests {
             let one = format!("ironcurtain://{of}/memo://1");
             assert_eq!(catalogue.server_of(&one), Some((of, "memo://1")));
             assert!(
-                serde_json::to_string(&catalogue.page(ListKind::Resources, None).unwrap())
+                serde_json::to_string(&catalogue.page(CatalogueKind::Resources, None).unwrap())
                     .unwrap()
                     .contains(&one)
             );
@@ -348,7 +354,7 @@ mod tests {
     #[test]
     fn the_longest_beginning_owns_an_address_and_an_empty_one_what_nobody_else_does() {
         let templates = |template: &str| {
-            lists(ListKind::Templates, json!({ "resourceTemplates": [{ "uriTemplate": template }] }))
+            lists(CatalogueKind::Templates, json!({ "resourceTemplates": [{ "uriTemplate": template }] }))
         };
         let all = [
             ("all", templates("{+any}")),
@@ -371,7 +377,7 @@ mod tests {
     fn a_server_reports_on_its_own_resources_alone() {
         let resources = |uris: &[&str]| {
             let all: Vec<_> = uris.iter().map(|uri| json!({ "uri": uri })).collect();
-            lists(ListKind::Resources, json!({ "resources": all }))
+            lists(CatalogueKind::Resources, json!({ "resources": all }))
         };
         let ours = "ironcurtain://a/memo://1";
         let all = [("a", resources(&["memo://1", "memo://2"])), ("b", resources(&["memo://1", ours]))];

@@ -12,7 +12,7 @@ const MOST_PAGES: usize = 1000;
 
 /// A kind of list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ListKind {
+pub enum CatalogueKind {
     /// `tools/list`
     Tools,
     /// `prompts/list`
@@ -23,7 +23,7 @@ pub enum ListKind {
     Templates,
 }
 
-impl ListKind {
+impl CatalogueKind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 
@@ -95,7 +95,7 @@ impl ListEntries {
     /// Takes a page; the cursor of the next one, if there is one.
     pub fn take(
         &mut self,
-        kind: ListKind,
+        kind: CatalogueKind,
         page: &RawValue,
     ) -> Result<Option<Box<RawValue>>, serde_json::Error> {
         self.take_as((kind.field(), kind.key()), page)
@@ -133,7 +133,7 @@ impl ListEntries {
 }
 
 /// One server's lists.
-pub type Lists = BTreeMap<ListKind, ListEntries>;
+pub type Lists = BTreeMap<CatalogueKind, ListEntries>;
 
 #[cfg(test)]
 mod tests {
@@ -147,7 +147,7 @@ mod tests {
         let big = json!({ "name": "x", "pad": "y".repeat(1 << 20) });
         let page = to_raw_value(&json!({ "tools": [big, 7, {}], "nextCursor": "again" })).unwrap();
         let mut pages = 1;
-        while listed.take(ListKind::Tools, &page).unwrap().is_some() {
+        while listed.take(CatalogueKind::Tools, &page).unwrap().is_some() {
             pages += 1;
         }
         assert_eq!((pages, listed.entries.len(), listed.left_out()), (4, 3, 9));

@@ -3,7 +3,7 @@
 //! - The client's ids are unique, and go to servers as they are. Ids of servers are not, and are exchanged for ours.
 //! - INVARIANT: a server can neither answer, nor report on, nor take back what another one was asked.
 
-use super::lists::{ListEntries, ListKind};
+use super::lists::{CatalogueKind, ListEntries};
 use crate::wire::{Fields, Id};
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ pub enum OwnRequest {
     /// `initialize`
     Initialize,
     /// One page of a list, with the entries before it.
-    List(ListKind, Box<ListEntries>),
+    List(CatalogueKind, Box<ListEntries>),
     /// `logging/setLevel`
     Level,
     /// A page of its tasks, for the client's request of this id.

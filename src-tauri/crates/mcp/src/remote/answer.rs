@@ -1,6 +1,6 @@
 //! The head of an answer: whether there is something to read, and in which form, or why there is not.
 
-use super::Refused;
+use super::RefusedLogin;
 use super::fault::Fault;
 use crate::wire::{Id, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
@@ -27,7 +27,7 @@ impl Head {
         answer: &Response<B>,
         is_awaited: bool,
         has_session: bool,
-        refused: &Refused,
+        refused: &RefusedLogin,
         foreign: impl Fn(&[u8]) -> String,
     ) -> Self {
         let status = answer.status();

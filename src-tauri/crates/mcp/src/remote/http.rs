@@ -4,7 +4,7 @@
 //! - A certificate is trusted by the system's roots.
 
 use super::fault::Fault;
-use super::{Refused, RemoteEndpoint, RemoteError};
+use super::{RefusedLogin, RemoteEndpoint, RemoteError};
 use futures_util::TryStreamExt;
 use http_body_util::{BodyDataStream, BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -59,7 +59,7 @@ pub(super) struct Http {
     path: String,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     headers: HeaderMap,
-    refused: Refused,
+    refused: RefusedLogin,
     kept: Mutex<Vec<(Sender, Instant)>>,
 }
 
@@ -74,7 +74,7 @@ impl Http {
     pub(super) async fn new(
         endpoint: RemoteEndpoint<'_>,
         dialer: Dialer,
-        refused: Refused,
+        refused: RefusedLogin,
     ) -> Result<Self, RemoteError> {
         let RemoteEndpoint { url, target, headers: filled } = endpoint;
         let host = url.host_str().unwrap_or_default();
@@ -111,7 +111,7 @@ impl Http {
     }
 
     /// Returns what says that the server refused its login.
-    pub(super) fn refused(&self) -> &Refused {
+    pub(super) fn refused(&self) -> &RefusedLogin {
         &self.refused
     }
 

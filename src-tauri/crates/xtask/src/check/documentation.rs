@@ -220,8 +220,8 @@ mod tests {
 
     #[test]
     fn a_file_that_is_named_exists() {
-        let all = "crates/daemon/src/consent/broker.rs\ntests/system/main.rs\n";
-        let there = "`daemon/src/consent/broker.rs`, `consent/broker.rs`, `daemon/consent/broker.rs`, `tests/system/`";
+        let all = "crates/consent/src/broker.rs\ntests/system/main.rs\n";
+        let there = "`consent/src/broker.rs`, `broker.rs`, `consent/broker.rs`, `tests/system/`";
         assert_eq!(files(&format!("{there}, `sessions/ID/x.json`, `/etc/hosts`, `a/b`"), all), NONE);
         assert_eq!(files("`consent/build.rs`", all), ["there is no `consent/build.rs`"]);
         assert_eq!(files("`tests/gone`", all), ["there is no `tests/gone`"]);
