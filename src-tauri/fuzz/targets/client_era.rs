@@ -204,15 +204,15 @@ impl Talk {
             }
             Ok(_) | Err(_) => {}
         }
-        self.edge.client_says(line.clone());
+        self.edge.client_sends(line.clone());
         self.look(&line)
     }
 
     fn core_says(&mut self, line: Outgoing) {
         let bytes: Vec<u8> = line.bytes().collect();
-        self.edge.core_says(line);
+        self.edge.session_sends(line);
         if self.is_legacy {
-            assert_eq!(self.edge.client_hears(), [bytes], "what such a client is told is changed");
+            assert_eq!(self.edge.client_receives(), [bytes], "what such a client is told is changed");
         }
         drop(self.look(&[]));
     }
@@ -234,7 +234,7 @@ impl Talk {
 
     /// Looks at everything that came out. `given` is the line of the client that was just read.
     fn look(&mut self, given: &[u8]) -> Vec<(Id, bool)> {
-        for line in self.edge.core_hears() {
+        for line in self.edge.session_receives() {
             if line == given {
                 self.is_legacy |= matches!(Incoming::parse(&line), Ok(Incoming::Request { .. }));
                 continue;
@@ -243,7 +243,7 @@ impl Talk {
             self.core_hears(&line);
         }
         let mut answers = Vec::new();
-        for line in self.edge.client_hears() {
+        for line in self.edge.client_receives() {
             if !self.is_legacy {
                 answers.extend(self.client_hears(&line));
             }

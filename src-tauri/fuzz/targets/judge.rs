@@ -5,8 +5,8 @@
 use arbitrary::Arbitrary;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
-    Access, AccessSet, AllowedHosts, Annotations, Context, Decision, DynamicLists, Fact, PathGrant, GrantKind,
-    LoadError, Policy, ProtectedPaths, ResolvedCall, ServerReach, explain, judge,
+    Access, AccessSet, AllowedHosts, Annotations, Context, Decision, DynamicLists, Fact, GrantKind,
+    LoadError, PathGrant, Policy, ProtectedPaths, ResolvedCall, ServerReach, explain, judge,
 };
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value, json};

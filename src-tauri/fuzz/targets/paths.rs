@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use ironcurtain_paths::{CanonicalPath, Resolver, PathKind};
+use ironcurtain_paths::{CanonicalPath, PathKind, Resolver};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -179,7 +179,7 @@ impl Talk {
                 // What asks or answers is made above.
                 if !matches!(Incoming::parse(&line), Ok(Incoming::Request { .. } | Incoming::Response { .. }))
                 {
-                    self.edge.server_says(line);
+                    self.edge.server_sends(line);
                 }
             }
             Step::ClientAnswers { which, with, is_error } => {
@@ -243,7 +243,7 @@ impl Talk {
     }
 
     fn says(&self, line: &str) {
-        self.edge.server_says(line_of(line.as_bytes()));
+        self.edge.server_sends(line_of(line.as_bytes()));
     }
 
     fn wait(&mut self) {
@@ -252,10 +252,10 @@ impl Talk {
 
     /// Looks at everything that came out.
     fn look(&mut self) {
-        for line in self.edge.server_hears() {
+        for line in self.edge.server_receives() {
             self.server_hears(&line);
         }
-        for line in self.edge.client_hears() {
+        for line in self.edge.client_receives() {
             one(&line);
             match Incoming::parse(&line).expect("the client is told no message") {
                 Incoming::Request { id, method, .. } => {

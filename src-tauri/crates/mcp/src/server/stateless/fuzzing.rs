@@ -2,7 +2,7 @@
 
 use super::negotiate::{revision, welcome};
 use super::{ClientSide, Stamp, StatelessServer};
-use crate::server::SamplingRequest;
+use crate::server::{ClientRequest, SamplingRequest};
 use crate::server::reader::{MOST_UNWRITTEN, Reader, SAMPLING};
 use crate::server::{NoAnswer, ServerConnection};
 use crate::server::{RootList, RootsSource};
