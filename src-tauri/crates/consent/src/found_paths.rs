@@ -1,7 +1,7 @@
 //! Facts that the disk and git know about the values of a call, found out before it is judged.
 //!
 //! - Blocking, and true for the moment it was found: whoever uses it later finds it out again.
-//! - Nothing is decided here. Where git is looked into is the caller's word ([`ironcurtain_git_facts::RemoteQuestion::answer`]).
+//! - Nothing is decided here. Where git is looked into is the caller's word (`ironcurtain_git_facts::RemoteQuestion::answer`).
 
 mod project;
 

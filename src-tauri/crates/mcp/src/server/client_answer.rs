@@ -88,7 +88,7 @@ pub struct ClientAnswer {
     pub(super) response: Response,
     /// The content of the response, for the record.
     pub content: Map<String, Value>,
-    /// Names of fields that were dropped, at most [`MOST_NAMED`].
+    /// Names of fields that were dropped, at most `MOST_NAMED`.
     pub dropped: Vec<String>,
 }
 

@@ -2,8 +2,8 @@
 
 use super::negotiate::{revision, welcome};
 use super::{ClientSide, Stamp, StatelessServer};
-use crate::server::{ClientRequest, SamplingRequest};
 use crate::server::reader::{MOST_UNWRITTEN, Reader, SAMPLING};
+use crate::server::{ClientRequest, SamplingRequest};
 use crate::server::{NoAnswer, ServerConnection};
 use crate::server::{RootList, RootsSource};
 use crate::wire::{Outbox, Outgoing, Outlet, request_parts};
