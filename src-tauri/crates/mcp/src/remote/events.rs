@@ -179,7 +179,8 @@ mod tests {
         assert_eq!(Position::default().pause(), USUAL_PAUSE);
     }
 
-    #[tokio::test]
+    // The clock is paused, so that waiting for memory takes no time.
+    #[tokio::test(start_paused = true)]
     async fn an_event_that_is_too_long_is_told_and_the_next_one_read() {
         let long = "x".repeat(9 * 1024 * 1024);
         let (got, _) = read(format!("data: {long}\n\ndata: next\n\n").as_bytes()).await;
