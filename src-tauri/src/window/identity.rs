@@ -20,7 +20,7 @@ pub(super) struct SuspendedRow {
     before: Option<String>,
     now: String,
     change: String,
-    /// What the grants allow, in sentences, the worst first.
+    /// Sentences about what the grants allow, the worst first.
     grants: Vec<String>,
     data: Option<String>,
     annotated: usize,
@@ -101,7 +101,7 @@ fn shown(home: &Home, path: &str) -> String {
     visible::path(&below.map_or_else(|| path.to_owned(), |below| format!("~/{}", below.display())))
 }
 
-/// What a grant allows, without its client.
+/// A sentence about what a grant allows, without its client.
 fn allows(home: &Home, grant: &StandingGrant) -> String {
     let what = visible::path(&grant.what.to_string());
     match &grant.what {
