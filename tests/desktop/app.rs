@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 #[test]
-fn an_agent_asks_and_the_person_answers_in_the_dialog() {
+fn dialog_answer_reaches_the_agent() {
     let screen = tray::with_panel();
     let file = screen.home().join("notes/plan.txt");
     std::fs::create_dir_all(file.parent().expect("a folder")).expect("the folder");
@@ -45,7 +45,7 @@ fn an_agent_asks_and_the_person_answers_in_the_dialog() {
 }
 
 #[test]
-fn a_folder_is_picked_in_the_window_and_open_to_the_agent_until_it_is_taken_back_there() {
+fn folder_granted_in_window_is_readable_until_revoked() {
     let screen = tray::with_panel();
     let folder = screen.home().join("notes");
     std::fs::create_dir_all(&folder).expect("the folder");
@@ -76,7 +76,7 @@ fn a_folder_is_picked_in_the_window_and_open_to_the_agent_until_it_is_taken_back
 }
 
 #[test]
-fn a_killed_app_leaves_the_call_unanswered_by_the_server() {
+fn killed_app_never_forwards_the_pending_call() {
     let screen = tray::with_panel();
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
@@ -96,7 +96,7 @@ fn a_killed_app_leaves_the_call_unanswered_by_the_server() {
 }
 
 #[test]
-fn a_second_start_brings_the_window_of_the_first_and_ends() {
+fn second_instance_raises_first_window_and_exits() {
     let screen = tray::with_panel();
     let _app = App::start(&screen, &["--background"]);
     tray::menu(&screen, "No agent connected");
@@ -115,7 +115,7 @@ fn a_second_start_brings_the_window_of_the_first_and_ends() {
 }
 
 #[test]
-fn the_bus_of_the_session_starts_it_by_the_file_of_the_package() {
+fn session_bus_activates_app_from_packaged_service_file() {
     const SERVICE: &str = include_str!("../../src-tauri/linux/ironcurtain.dbus");
     let screen = tray::with_panel();
     let packaged = "/usr/bin/ironcurtain-desktop --background";
@@ -142,7 +142,7 @@ fn the_bus_of_the_session_starts_it_by_the_file_of_the_package() {
 }
 
 #[test]
-fn a_start_beside_one_that_runs_in_a_terminal_says_so_and_ends() {
+fn app_exits_with_message_when_terminal_daemon_is_running() {
     let screen = Screen::start();
     let mut terminal = screen.command(beside("ironcurtain"));
     terminal
@@ -166,7 +166,7 @@ fn a_start_beside_one_that_runs_in_a_terminal_says_so_and_ends() {
 }
 
 #[test]
-fn told_to_end_by_the_system_it_ends_well() {
+fn sigterm_stops_app_cleanly() {
     let screen = tray::with_panel();
     let mut app = App::start(&screen, &["--background"]);
     tray::menu(&screen, "No agent connected");
@@ -215,7 +215,7 @@ fn user_manager(screen: &mut Screen) {
 }
 
 #[test]
-fn a_shim_starts_the_app_on_the_display_that_the_user_manager_knows() {
+fn shim_starts_app_on_display_of_user_manager() {
     let mut screen = tray::with_panel();
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
@@ -230,7 +230,7 @@ fn a_shim_starts_the_app_on_the_display_that_the_user_manager_knows() {
 }
 
 #[test]
-fn a_shim_starts_the_app_on_the_display_that_logind_knows() {
+fn shim_starts_app_on_display_of_logind() {
     let mut screen = tray::with_panel();
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
@@ -245,7 +245,7 @@ fn a_shim_starts_the_app_on_the_display_that_logind_knows() {
 }
 
 #[test]
-fn a_display_that_only_the_caller_names_shows_no_dialog() {
+fn display_named_only_by_caller_is_ignored() {
     let screen = Screen::start();
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
@@ -266,7 +266,7 @@ fn a_display_that_only_the_caller_names_shows_no_dialog() {
 }
 
 #[test]
-fn a_shim_starts_the_app_on_the_wayland_display_of_the_runtime_directory() {
+fn shim_starts_app_on_wayland_socket_of_runtime_directory() {
     let screen = Screen::sway();
     let mut command = started_by_a_shim(&screen);
     let started = command.output().expect("ironcurtain");
@@ -282,7 +282,7 @@ fn a_shim_starts_the_app_on_the_wayland_display_of_the_runtime_directory() {
 }
 
 #[test]
-fn started_later_the_app_takes_the_place_of_one_that_can_ask_nobody_and_asks_for_its_agents() {
+fn app_takes_over_sessions_of_headless_daemon() {
     let screen = tray::with_panel();
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
@@ -299,7 +299,7 @@ fn started_later_the_app_takes_the_place_of_one_that_can_ask_nobody_and_asks_for
 }
 
 #[test]
-fn without_a_display_it_says_what_to_run_instead() {
+fn app_without_display_suggests_the_daemon_command() {
     let screen = Screen::start();
     let output = command(&screen, &["--background"]).env_remove("DISPLAY").output().expect("the app");
     assert_eq!(output.status.code(), Some(1));

@@ -15,7 +15,7 @@ const SOON: &str = "Allow unlocks in a moment";
 const COMPOSITORS: [&str; 4] = ["picom", "xfwm4", "metacity", "mutter"];
 
 #[test]
-fn an_early_press_counts_for_nothing_and_a_small_movement_on_allow_is_enough_afterwards() {
+fn early_click_is_ignored_and_small_movement_on_allow_arms_it() {
     let screen = Screen::start();
     let stand = shown(&screen, "write", Duration::from_secs(120));
     let allow = screen.control(DIALOG, "push button", ALLOW);
@@ -31,7 +31,7 @@ fn an_early_press_counts_for_nothing_and_a_small_movement_on_allow_is_enough_aft
 }
 
 #[test]
-fn after_a_choice_the_way_to_allow_is_enough_and_one_click_allows() {
+fn moving_to_allow_after_a_choice_arms_it_for_one_click() {
     let screen = Screen::start();
     let stand = focused(&screen, "write");
     hinted(&screen, "To allow: point at Allow, or press Tab until you are on it");
@@ -46,7 +46,7 @@ fn after_a_choice_the_way_to_allow_is_enough_and_one_click_allows() {
 }
 
 #[test]
-fn a_press_that_does_not_count_is_answered() {
+fn ignored_click_gets_visible_feedback() {
     let mut screen = Screen::start();
     let listener = crate::screen::helper_path("announced.py");
     let (_orders, said) =
@@ -68,7 +68,7 @@ fn a_press_that_does_not_count_is_answered() {
 }
 
 #[test]
-fn under_every_compositor_a_cover_disarms_and_its_end_starts_the_rest_again() {
+fn covering_window_disarms_allow_and_uncovering_restarts_the_delay() {
     for compositor in COMPOSITORS {
         let screen = Screen::composited(compositor);
         let stand = focused(&screen, "write");
@@ -90,7 +90,7 @@ fn under_every_compositor_a_cover_disarms_and_its_end_starts_the_rest_again() {
 }
 
 #[test]
-fn windows_beside_the_dialog_or_below_it_are_no_covers() {
+fn windows_beside_or_below_dialog_do_not_disarm_allow() {
     let screen = Screen::composited("picom");
     let below = Stand::start(&screen, &["other", "fullscreen"]);
     assert_eq!(below.event(), "ready");
@@ -103,7 +103,7 @@ fn windows_beside_the_dialog_or_below_it_are_no_covers() {
 }
 
 #[test]
-fn a_dialog_that_is_partly_off_the_screen_says_so_and_is_not_allowed() {
+fn dialog_partly_off_screen_says_so_and_cannot_be_allowed() {
     for compositor in [None, Some("picom")] {
         let screen = compositor.map_or_else(Screen::start, Screen::composited);
         let stand = focused(&screen, "write");

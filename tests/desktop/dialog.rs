@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 const ALLOW: &str = "Allow once";
 
 #[test]
-fn alt_a_allows_once_a_key_went_to_allow() {
+fn alt_a_allows_after_focus_moved_to_allow() {
     let screen = Screen::start();
     let stand = focused(&screen, "write");
     armed(&screen, ALLOW);
@@ -16,7 +16,7 @@ fn alt_a_allows_once_a_key_went_to_allow() {
 }
 
 #[test]
-fn a_click_allows_once_the_pointer_was_brought_to_allow() {
+fn click_allows_after_pointer_moved_to_allow() {
     let screen = Screen::start();
     let stand = focused(&screen, "write");
     let allow = pointed(&screen, ALLOW);
@@ -25,7 +25,7 @@ fn a_click_allows_once_the_pointer_was_brought_to_allow() {
 }
 
 #[test]
-fn escape_enter_space_and_closing_deny() {
+fn escape_enter_space_and_close_deny() {
     let screen = Screen::start();
     for key in ["Escape", "Return", "KP_Enter", "space", "alt+F4", "alt+d"] {
         let stand = focused(&screen, "write");
@@ -36,7 +36,7 @@ fn escape_enter_space_and_closing_deny() {
 }
 
 #[test]
-fn enter_and_space_deny_when_allow_is_armed() {
+fn enter_and_space_deny_while_allow_is_armed() {
     let screen = Screen::start();
     for key in ["Return", "space"] {
         let stand = focused(&screen, "write");
@@ -48,7 +48,7 @@ fn enter_and_space_deny_when_allow_is_armed() {
 }
 
 #[test]
-fn enter_and_space_do_not_press_an_allow_that_has_the_focus() {
+fn enter_and_space_do_not_activate_focused_allow() {
     let screen = Screen::start();
     let stand = focused(&screen, "write");
     for key in ["Return", "space", "KP_Enter"] {
@@ -63,7 +63,7 @@ fn enter_and_space_do_not_press_an_allow_that_has_the_focus() {
 }
 
 #[test]
-fn a_question_nobody_answers_is_dropped_in_time() {
+fn unanswered_question_times_out() {
     let screen = Screen::start();
     let (begin, deadline) = (Instant::now(), Duration::from_secs(5));
     let stand = shown(&screen, "write", deadline);
@@ -73,7 +73,7 @@ fn a_question_nobody_answers_is_dropped_in_time() {
 }
 
 #[test]
-fn work_in_the_dialog_keeps_the_question_waiting() {
+fn input_in_dialog_extends_question_timeout() {
     let screen = Screen::start();
     let deadline = Duration::from_secs(3);
     let mut stand = Stand::start(&screen, &["dialog"]);
@@ -93,7 +93,7 @@ fn work_in_the_dialog_keeps_the_question_waiting() {
 }
 
 #[test]
-fn a_click_on_allow_as_the_dialog_opens_does_nothing() {
+fn click_on_allow_while_dialog_opens_is_ignored() {
     let screen = Screen::start();
     let stand = shown(&screen, "write", BOUND * 4);
     let allow = screen.control(DIALOG, "push button", ALLOW);
@@ -104,7 +104,7 @@ fn a_click_on_allow_as_the_dialog_opens_does_nothing() {
 }
 
 #[test]
-fn a_held_alt_a_never_allows() {
+fn held_alt_a_never_allows() {
     let screen = Screen::start();
     let stand = focused(&screen, "write");
     // Three seconds of a key that repeats: each press before the rest is over starts it anew.
@@ -114,7 +114,7 @@ fn a_held_alt_a_never_allows() {
 }
 
 #[test]
-fn losing_the_focus_disarms() {
+fn focus_loss_disarms_allow() {
     let screen = Screen::start();
     let first = focused(&screen, "write");
     armed(&screen, ALLOW);
@@ -133,7 +133,7 @@ fn losing_the_focus_disarms() {
 }
 
 #[test]
-fn the_dialog_does_not_take_the_keyboard() {
+fn dialog_does_not_steal_keyboard_focus() {
     let screen = Screen::start();
     let _first = focused(&screen, "write");
     let before = screen.xdotool(&["getactivewindow"]);
@@ -146,7 +146,7 @@ fn the_dialog_does_not_take_the_keyboard() {
 }
 
 #[test]
-fn another_scope_arms_anew_and_is_what_is_allowed() {
+fn changing_scope_rearms_allow_and_grants_the_new_scope() {
     let screen = Screen::start();
     let stand = focused(&screen, "write");
     armed(&screen, ALLOW);
@@ -166,7 +166,7 @@ fn another_scope_arms_anew_and_is_what_is_allowed() {
 }
 
 #[test]
-fn a_note_goes_with_the_denial() {
+fn denial_carries_the_users_note() {
     let screen = Screen::start();
     let stand = focused(&screen, "write");
     screen.key("alt+n");
@@ -180,7 +180,7 @@ fn a_note_goes_with_the_denial() {
 }
 
 #[test]
-fn a_no_can_be_for_the_session_or_pause_the_agent_with_a_note() {
+fn denial_can_cover_the_session_or_pause_the_agent_with_a_note() {
     let screen = Screen::start();
     for (words, event) in [
         ("Deny write_file in ~/notes until this session ends", "q1 deny Session no drafts"),
@@ -202,7 +202,7 @@ fn a_no_can_be_for_the_session_or_pause_the_agent_with_a_note() {
 }
 
 #[test]
-fn questions_come_one_after_the_other_and_a_withdrawn_one_goes() {
+fn questions_are_shown_in_order_and_withdrawn_question_closes() {
     let screen = Screen::start();
     let mut stand = shown(&screen, "write", BOUND * 4);
     stand.order("ask unsandboxed q2 120000");

@@ -9,7 +9,7 @@ use std::time::Duration;
 const UNREAD: &str = "To allow: read to the end first, with Page Down or the mouse";
 
 #[test]
-fn every_control_has_a_name_and_a_role() {
+fn every_dialog_control_has_accessible_name_and_role() {
     let screen = Screen::start();
     let _stand = focused(&screen, "edit");
     screen.picture("dialog");
@@ -59,7 +59,7 @@ fn every_control_has_a_name_and_a_role() {
 }
 
 #[test]
-fn a_screen_reader_is_told_what_to_do_what_a_choice_means_and_when_the_time_is_nearly_over() {
+fn screen_reader_hears_instructions_choices_and_timeout_warning() {
     let mut screen = Screen::start();
     let listener = crate::screen::helper_path("announced.py");
     let (_orders, said) =
@@ -79,7 +79,7 @@ fn a_screen_reader_is_told_what_to_do_what_a_choice_means_and_when_the_time_is_n
 }
 
 #[test]
-fn the_first_screen_says_all_that_would_happen_the_worst_first() {
+fn first_screen_lists_all_consequences_worst_first() {
     let questions: [(&str, &str, &[&str]); 11] = [
         ("one", "read ~/Pictures/2026/holiday-00.jpg (2 MB)", &[]),
         (
@@ -147,7 +147,7 @@ fn the_first_screen_says_all_that_would_happen_the_worst_first() {
 }
 
 #[test]
-fn a_server_without_a_sandbox_has_a_band_and_its_outcome_says_what_that_means() {
+fn unsandboxed_server_shows_warning_band_and_explains_outcome() {
     let screen = Screen::start();
     let _stand = focused(&screen, "unsandboxed");
     armed(&screen, "Allow once");
@@ -162,7 +162,7 @@ fn a_server_without_a_sandbox_has_a_band_and_its_outcome_says_what_that_means() 
 }
 
 #[test]
-fn what_does_not_fit_must_be_scrolled_into_view_before_allow_is_armed() {
+fn overflowing_content_must_be_scrolled_before_allow_arms() {
     let screen = Screen::start();
     let stand = focused(&screen, "many");
     let last = "~/Pictures/2026/holiday-39.jpg";
@@ -190,7 +190,7 @@ fn what_does_not_fit_must_be_scrolled_into_view_before_allow_is_armed() {
 }
 
 #[test]
-fn what_is_hidden_in_a_long_argument_must_be_read_to_its_end_before_allow_is_armed() {
+fn long_argument_must_be_read_to_its_end_before_allow_arms() {
     let screen = Screen::start();
     for question in ["hidden", "script", "unknown", "book"] {
         let stand = focused(&screen, question);
@@ -213,7 +213,7 @@ fn what_is_hidden_in_a_long_argument_must_be_read_to_its_end_before_allow_is_arm
 }
 
 #[test]
-fn a_host_is_named_with_its_port_and_so_is_what_allowing_it_does() {
+fn network_question_names_host_port_and_effect_of_allowing() {
     let screen = Screen::start();
     let stand = focused(&screen, "host");
     armed(&screen, "Allow once");
@@ -236,7 +236,7 @@ fn a_host_is_named_with_its_port_and_so_is_what_allowing_it_does() {
 }
 
 #[test]
-fn a_call_that_fetches_shows_the_host_and_the_whole_address() {
+fn fetch_question_shows_host_and_full_url() {
     let screen = Screen::start();
     let stand = focused(&screen, "fetch");
     armed(&screen, "Allow once");
@@ -252,7 +252,7 @@ fn a_call_that_fetches_shows_the_host_and_the_whole_address() {
 }
 
 #[test]
-fn hostile_text_stays_text_and_leaves_the_buttons_where_they_are() {
+fn hostile_text_is_escaped_and_does_not_move_buttons() {
     let screen = Screen::start();
     let stand = shown(&screen, "hostile", BOUND * 4);
     for name in ["More ways to deny", "Deny", "Allow once"] {
@@ -272,7 +272,7 @@ fn hostile_text_stays_text_and_leaves_the_buttons_where_they_are() {
 }
 
 #[test]
-fn with_text_twice_as_large_on_a_small_screen_every_control_stays_on_the_screen() {
+fn large_text_on_small_screen_keeps_every_control_visible() {
     let screen = Screen::small_with_large_text();
     for question in ["offers", "unsandboxed", "unknown"] {
         let stand = focused(&screen, question);
@@ -300,7 +300,7 @@ fn with_text_twice_as_large_on_a_small_screen_every_control_stays_on_the_screen(
 }
 
 #[test]
-fn with_text_twice_as_large_on_a_small_screen_every_dialog_fits_and_can_be_allowed() {
+fn large_text_on_small_screen_every_dialog_fits_and_can_be_allowed() {
     let screen = Screen::small_with_large_text();
     let kinds = [
         "write",
@@ -356,7 +356,7 @@ fn with_text_twice_as_large_on_a_small_screen_every_dialog_fits_and_can_be_allow
 }
 
 #[test]
-fn what_large_text_pushes_out_of_view_is_not_read_because_the_window_was_larger_before_it_was_shown() {
+fn text_clipped_after_window_shrinks_does_not_count_as_read() {
     let screen = Screen::small_with_large_text();
     let stand = focused(&screen, "push");
     let waits_for = || screen.control(DIALOG, "push button", "Allow once").description;
@@ -370,7 +370,7 @@ fn what_large_text_pushes_out_of_view_is_not_read_because_the_window_was_larger_
 }
 
 #[test]
-fn forty_paths_leave_the_buttons_on_the_screen() {
+fn forty_paths_keep_buttons_on_screen() {
     let screen = Screen::start();
     let stand = focused(&screen, "many");
     let deny = screen.control(DIALOG, "push button", "Deny");
@@ -381,7 +381,7 @@ fn forty_paths_leave_the_buttons_on_the_screen() {
 }
 
 #[test]
-fn what_would_be_written_and_all_arguments_can_be_read() {
+fn written_content_and_all_arguments_are_readable() {
     let screen = Screen::start();
     let _stand = focused(&screen, "edit");
     screen.press(DIALOG, "toggle button", "All details");
@@ -392,7 +392,7 @@ fn what_would_be_written_and_all_arguments_can_be_read() {
 }
 
 #[test]
-fn a_notification_tells_of_a_question_nobody_sees_opens_it_and_has_no_yes() {
+fn notification_for_unseen_question_opens_it_and_offers_no_allow() {
     let mut screen = Screen::start();
     let service = crate::screen::helper_path("notifications.py");
     let seen = screen.home().join("notifications");

@@ -8,7 +8,7 @@ use crate::{tray, window};
 use std::io::{BufRead, Write};
 
 #[test]
-fn while_the_screen_is_locked_no_question_is_shown_and_afterwards_those_that_wait_are() {
+fn questions_are_hidden_while_screen_is_locked_and_shown_after_unlock() {
     let mut screen = tray::with_panel();
     let mut say = login_manager(&mut screen, &["locked"]);
     let mut stand = Stand::start(&screen, &["app", "--background"]);
@@ -28,7 +28,7 @@ fn while_the_screen_is_locked_no_question_is_shown_and_afterwards_those_that_wai
 }
 
 #[test]
-fn a_question_waits_while_the_machine_sleeps_and_the_press_that_wakes_it_is_no_answer() {
+fn question_survives_suspend_and_wake_up_input_is_no_answer() {
     let mut screen = tray::with_panel();
     let mut say = login_manager(&mut screen, &[]);
     let file = screen.home().join("plan.txt");
@@ -56,7 +56,7 @@ fn a_question_waits_while_the_machine_sleeps_and_the_press_that_wakes_it_is_no_a
 }
 
 #[test]
-fn a_page_that_crashes_comes_anew_and_questions_are_asked_all_the_while() {
+fn crashed_page_reloads_and_questions_still_work() {
     let screen = tray::with_panel();
     let mut stand = Stand::start(&screen, &["app"]);
     window::says(&screen, "Protecting");
@@ -75,7 +75,7 @@ fn a_page_that_crashes_comes_anew_and_questions_are_asked_all_the_while() {
 }
 
 #[test]
-fn it_starts_with_the_desktop_from_when_that_is_turned_on_until_it_is_turned_off() {
+fn login_autostart_follows_its_setting() {
     let screen = Screen::start();
     let _app = App::start(&screen, &[]);
     window::says(&screen, "Nothing is protected yet");
@@ -96,7 +96,7 @@ fn it_starts_with_the_desktop_from_when_that_is_turned_on_until_it_is_turned_off
 }
 
 #[test]
-fn on_wayland_the_window_opens_comes_to_the_front_and_a_question_is_answered() {
+fn wayland_window_opens_raises_and_answers_a_question() {
     let screen = Screen::sway();
     let mut stand = Stand::start(&screen, &["app"]);
     window::says(&screen, "2 sessions connected.");

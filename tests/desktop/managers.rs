@@ -12,22 +12,22 @@ const OTHER: &str = "^Another program$";
 const PICKER: &str = "^Grant a folder with all that is below it$";
 
 #[test]
-fn under_metacity_what_was_asked_for_is_in_front_and_a_question_takes_no_keyboard() {
+fn metacity_raises_requested_window_and_question_takes_no_focus() {
     used_under("metacity");
 }
 
 #[test]
-fn under_mutter_what_was_asked_for_is_in_front_and_a_question_takes_no_keyboard() {
+fn mutter_raises_requested_window_and_question_takes_no_focus() {
     used_under("mutter");
 }
 
 #[test]
-fn under_xfwm4_what_was_asked_for_is_in_front_and_a_question_takes_no_keyboard() {
+fn xfwm4_raises_requested_window_and_question_takes_no_focus() {
     used_under("xfwm4");
 }
 
 #[test]
-fn under_i3_what_was_asked_for_is_in_front_and_a_question_takes_no_keyboard() {
+fn i3_raises_requested_window_and_question_takes_no_focus() {
     used_under("i3");
 }
 

@@ -12,7 +12,7 @@ const SHOWN: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn every_dialog_of_the_documentation_is_drawn() {
+fn every_documented_dialog_has_a_current_picture() {
     for (question, picture) in SHOWN {
         let screen = Screen::start();
         let stand = focused(&screen, question);

@@ -41,7 +41,7 @@ struct Try {
 }
 
 #[test]
-fn nobody_allows_by_accident_under_any_window_manager_and_whoever_means_it_does() {
+fn allow_needs_intent_under_every_window_manager() {
     let all = std::env::var("IRONCURTAIN_RACES").is_ok_and(|value| value == "all");
     let tries: Vec<Try> = std::thread::scope(|scope| {
         let races = MANAGERS

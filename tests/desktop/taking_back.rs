@@ -26,7 +26,7 @@ const PACE: Duration = Duration::from_millis(50);
 const MEANWHILE: usize = 16;
 
 #[test]
-fn every_press_lands_on_its_row_under_twenty_calls_a_second_and_undo_asks_again() {
+fn clicks_hit_their_row_at_twenty_calls_per_second_and_undo_asks_again() {
     let screen = tray::with_panel();
     let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
     let (rows, busy) = (files(&screen, "a", ROWS), files(&screen, "z", 1));
@@ -60,7 +60,7 @@ fn every_press_lands_on_its_row_under_twenty_calls_a_second_and_undo_asks_again(
 }
 
 #[test]
-fn pressed_by_the_engine_while_rows_change_places_each_takes_back_its_own_and_undo_asks_again() {
+fn revoke_buttons_hit_their_own_row_while_rows_move_and_undo_asks_again() {
     let mut screen = Screen::start();
     let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
     let (rows, twins) = (files(&screen, "a", 8), files(&screen, "z", 3));

@@ -25,7 +25,7 @@ fn together(screen: &Screen) -> Stand {
 }
 
 #[test]
-fn what_cannot_be_seen_together_is_offered_to_nobody() {
+fn batch_answer_is_not_offered_when_it_does_not_fit() {
     let screen = Screen::start();
     let mut stand = Stand::start(&screen, &["dialog"]);
     stand.order("ask file-a q1 120000");
@@ -43,7 +43,7 @@ fn rows(screen: &Screen) -> Vec<Control> {
 }
 
 #[test]
-fn calls_of_an_agent_are_allowed_together_each_once_but_for_those_that_were_taken_out() {
+fn batch_allow_covers_each_ticked_call_once() {
     let screen = Screen::start();
     let mut stand = together(&screen);
     let sentences = [
@@ -95,7 +95,7 @@ fn calls_of_an_agent_are_allowed_together_each_once_but_for_those_that_were_take
 }
 
 #[test]
-fn a_call_that_is_over_stays_in_its_row_and_is_not_among_what_is_allowed() {
+fn finished_call_keeps_its_row_and_is_not_allowed() {
     let screen = Screen::start();
     let mut stand = together(&screen);
     screen.key("Next");
@@ -114,7 +114,7 @@ fn a_call_that_is_over_stays_in_its_row_and_is_not_among_what_is_allowed() {
 }
 
 #[test]
-fn nothing_ticked_allows_nothing_and_escape_denies_all_that_is_shown_and_no_more() {
+fn empty_batch_allows_nothing_and_escape_denies_only_shown_calls() {
     let screen = Screen::start();
     let stand = together(&screen);
     for row in ["change ~/notes/plan.md", "read ~/notes/a.md", "read ~/notes/b.md"] {
@@ -131,7 +131,7 @@ fn nothing_ticked_allows_nothing_and_escape_denies_all_that_is_shown_and_no_more
 }
 
 #[test]
-fn with_text_twice_as_large_on_a_small_screen_every_way_to_answer_is_on_the_screen() {
+fn large_text_on_small_screen_keeps_every_batch_button_visible() {
     let screen = Screen::small_with_large_text();
     let stand = together(&screen);
     let names = ["Allow these 3 once", "Deny all 3", "One by one"];
@@ -145,7 +145,7 @@ fn with_text_twice_as_large_on_a_small_screen_every_way_to_answer_is_on_the_scre
 }
 
 #[test]
-fn one_by_one_leads_back_and_nothing_is_offered_together_with_what_does_more() {
+fn one_by_one_returns_to_batch_and_riskier_calls_are_never_batched() {
     let screen = Screen::start();
     let mut stand = together(&screen);
     screen.key("alt+o");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const WINDOW: &str = "^IronCurtain$";
 
 #[test]
-fn the_menu_shows_the_state_and_follows_it() {
+fn tray_menu_follows_the_state() {
     let screen = with_panel();
     let mut stand = Stand::start(&screen, &["app", "--background"]);
     let rest = menu(&screen, "Protecting 2 sessions");
@@ -40,7 +40,7 @@ fn the_menu_shows_the_state_and_follows_it() {
 }
 
 #[test]
-fn its_lines_bring_the_question_end_a_session_open_the_window_and_quit() {
+fn tray_menu_items_open_question_end_session_open_window_and_quit() {
     let screen = with_panel();
     let mut stand = Stand::start(&screen, &["app", "--background"]);
     menu(&screen, "Protecting 2 sessions");
@@ -72,14 +72,14 @@ fn its_lines_bring_the_question_end_a_session_open_the_window_and_quit() {
 }
 
 #[test]
-fn without_a_panel_the_window_opens_even_in_the_background() {
+fn background_start_without_tray_opens_the_window() {
     let screen = Screen::start();
     let _stand = Stand::start(&screen, &["app", "--background"]);
     screen.window(WINDOW);
 }
 
 #[test]
-fn a_panel_that_only_embeds_icons_shows_ours_and_no_window_opens_by_itself() {
+fn xembed_only_panel_shows_icon_and_no_window_opens() {
     let mut screen = Screen::start();
     screen.spawn("tint2", &[]);
     let panel = screen.window("^tint2$");

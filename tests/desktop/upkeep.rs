@@ -15,7 +15,7 @@ use zip::write::SimpleFileOptions;
 const WINDOW: &str = "^IronCurtain$";
 
 #[test]
-fn a_host_is_opened_and_closed_and_the_server_taken_out_and_put_back_with_all_else_as_it_was() {
+fn host_and_server_edits_leave_other_settings_unchanged() {
     let screen = tray::with_panel();
     let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
     home.prepare().expect("the folders");
@@ -61,7 +61,7 @@ fn a_host_is_opened_and_closed_and_the_server_taken_out_and_put_back_with_all_el
 }
 
 #[test]
-fn a_bundle_is_chosen_its_folder_picked_and_its_server_written_as_it_was_shown() {
+fn bundle_added_in_window_is_written_as_shown() {
     let screen = tray::with_panel();
     let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
     home.prepare().expect("the folders");
@@ -114,7 +114,7 @@ fn a_bundle_is_chosen_its_folder_picked_and_its_server_written_as_it_was_shown()
 }
 
 #[test]
-fn a_file_in_quarantine_is_put_back_after_it_was_said_when_it_runs_and_nothing_is_lost() {
+fn restoring_quarantined_file_warns_when_it_runs_and_overwrites_nothing() {
     let screen = tray::with_panel();
     let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
     home.prepare().expect("the folders");

@@ -15,7 +15,7 @@ const PAGES: [&str; 7] =
 const NOTCHES: usize = 6;
 
 #[test]
-fn the_wheel_turns_every_page_to_its_end_and_back() {
+fn mouse_wheel_scrolls_every_page_to_its_end_and_back() {
     let screen = crate::tray::with_panel();
     let _app = App::start(&screen, &[]);
     turn_to_end_and_back(&screen, "First steps");
@@ -47,7 +47,7 @@ fn the_wheel_turns_every_page_to_its_end_and_back() {
 }
 
 #[test]
-fn every_job_is_done_with_wheel_and_mouse_alone() {
+fn every_task_works_with_mouse_and_wheel_only() {
     let screen = Screen::start();
     let stand = Stand::start(&screen, &["app"]);
     says(&screen, "148 allowed, 3 denied, 5 asked");
@@ -72,7 +72,7 @@ fn every_job_is_done_with_wheel_and_mouse_alone() {
 
 /// On Wayland the engine composites, and its wheel goes another way.
 #[test]
-fn on_wayland_the_wheel_turns_a_page_to_its_end() {
+fn wayland_mouse_wheel_scrolls_page_to_its_end() {
     let mut screen = Screen::sway();
     let script = crate::screen::helper_path("wayland_pointer.py");
     let arguments = ["-u", script.to_str().expect("a plain path"), "1280", "800"];

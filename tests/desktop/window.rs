@@ -7,7 +7,7 @@ use crate::stand::{DIALOG, Stand};
 const WINDOW: &str = "^IronCurtain$";
 
 #[test]
-fn home_shows_live_sessions_decisions_and_what_waits() {
+fn home_shows_live_sessions_decisions_and_pending_questions() {
     let screen = Screen::start();
     let mut stand = Stand::start(&screen, &["app"]);
     says(&screen, "Protecting");
@@ -26,7 +26,7 @@ fn home_shows_live_sessions_decisions_and_what_waits() {
 }
 
 #[test]
-fn a_folder_is_taken_back_only_when_that_is_proved() {
+fn folder_shows_as_revoked_only_after_the_mount_is_gone() {
     let screen = Screen::start();
     let stand = Stand::start(&screen, &["app"]);
     open(&screen, "What you granted");
@@ -41,7 +41,7 @@ fn a_folder_is_taken_back_only_when_that_is_proved() {
 }
 
 #[test]
-fn a_session_shows_its_proof_and_folders_and_can_be_ended() {
+fn session_page_shows_sandbox_proof_and_folders_and_ends_session() {
     let screen = Screen::start();
     let stand = Stand::start(&screen, &["app"]);
     open(&screen, "Sessions");
@@ -54,7 +54,7 @@ fn a_session_shows_its_proof_and_folders_and_can_be_ended() {
 }
 
 #[test]
-fn an_agent_is_paused_all_is_locked_down_and_noes_and_missed_questions_are_undone_in_the_window() {
+fn window_pauses_agent_locks_down_and_undoes_denials() {
     let screen = Screen::start();
     let stand = Stand::start(&screen, &["app"]);
     says(&screen, "Each of these was denied. If the agent tries again, you are asked again.");
@@ -86,7 +86,7 @@ fn an_agent_is_paused_all_is_locked_down_and_noes_and_missed_questions_are_undon
 }
 
 #[test]
-fn files_that_run_later_are_listed_and_each_is_kept_or_moved_by_the_persons_word() {
+fn autostart_files_are_listed_and_kept_or_quarantined_by_the_user() {
     let screen = Screen::start();
     let stand = Stand::start(&screen, &["app"]);
     says(&screen, "Sessions left 3 files that can run code later.");
@@ -112,7 +112,7 @@ fn files_that_run_later_are_listed_and_each_is_kept_or_moved_by_the_persons_word
 }
 
 #[test]
-fn closing_the_window_leaves_the_app_running() {
+fn closing_window_keeps_app_running() {
     let screen = crate::tray::with_panel();
     let mut stand = Stand::start(&screen, &["app"]);
     let window = screen.window(WINDOW);

@@ -22,7 +22,7 @@ const CONTROLS: [&str; 8] = [
 ];
 
 #[test]
-fn every_control_of_every_page_has_a_role_a_name_and_takes_the_keys() {
+fn every_window_control_has_role_name_and_keyboard_focus() {
     let screen = tray::with_panel();
     let _app = App::start(&screen, &[]);
     // Nobody has connected yet: the first steps come by themselves, and claim nothing.

@@ -19,7 +19,7 @@ const ENGINE: &str = "WebKit";
 const KEPT: f64 = 5.0;
 
 #[test]
-fn a_closed_window_leaves_no_process_and_no_memory_in_the_app() {
+fn closed_window_leaves_no_process_and_no_memory() {
     let screen = tray::with_panel();
     let app = App::start(&screen, &["--background"]);
     tray::menu(&screen, "No agent connected");
@@ -42,7 +42,7 @@ fn a_closed_window_leaves_no_process_and_no_memory_in_the_app() {
 }
 
 #[test]
-fn a_killed_window_takes_no_session_with_it_and_opens_again() {
+fn killed_window_process_keeps_sessions_and_reopens() {
     let screen = tray::with_panel();
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
@@ -66,7 +66,7 @@ fn a_killed_window_takes_no_session_with_it_and_opens_again() {
 }
 
 #[test]
-fn an_app_that_is_gone_takes_its_window_with_it() {
+fn app_exit_closes_its_window_process() {
     let screen = Screen::start();
     let app = App::start(&screen, &[]);
     window::says(&screen, "Nothing is protected");
@@ -78,7 +78,7 @@ fn an_app_that_is_gone_takes_its_window_with_it() {
 }
 
 #[test]
-fn nobody_but_the_app_has_a_window_drawn_or_reaches_the_way_between_them() {
+fn only_the_app_can_start_the_window_process_or_reach_its_socket() {
     let screen = Screen::start();
     let by_hand = |input: Stdio| {
         let mut command = screen.command(app_program());

@@ -41,7 +41,7 @@ macro_rules! groups {
 groups! { writing reading processes sockets kernel namespaces network proxied persistence load lifetime }
 
 #[test]
-fn the_documentation_has_the_number_of_ways_in_each_group() {
+fn documented_attack_counts_match_each_group() {
     let page =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/security.md")).unwrap();
     let table = page

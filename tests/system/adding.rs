@@ -43,7 +43,7 @@ fn snippet(script: &str) -> String {
 }
 
 #[test]
-fn what_a_maker_prints_is_looked_at_and_gets_the_least() {
+fn snippet_is_inspected_and_gets_least_privilege() {
     let place = Place::new(|_| {});
     let wants = "import urllib.request, sys\ntry: urllib.request.urlopen('http://a.example.test/', timeout=3)\nexcept Exception: pass\nsys.stderr.write(\"PermissionError: [Errno 13] Permission denied: '/var/lib/x'\\n\")\n";
     let script = wants.to_owned() + &listing(&json!([tool("zap", &["what"]), tool("read_it", &["path"])]));
@@ -72,7 +72,7 @@ fn what_a_maker_prints_is_looked_at_and_gets_the_least() {
 }
 
 #[test]
-fn a_server_that_does_not_start_is_not_added() {
+fn server_that_fails_to_start_is_not_added() {
     let place = Place::new(|_| {});
     let script = "import sys; sys.stderr.write('no key in KEY'); sys.exit(3)";
     let (added, said) = add(&place.ours(), &place.home.person, &["-", "--yes"], &snippet(script));
@@ -84,7 +84,7 @@ fn a_server_that_does_not_start_is_not_added() {
 }
 
 #[test]
-fn a_server_that_was_added_works_with_a_home_of_its_own() {
+fn added_server_works_with_its_own_home() {
     let script = "import os\nopen(os.path.expanduser('~/.cache-of-mine'), 'w').write('kept')\n".to_owned()
         + &served(
             "{'tools': [{'name': 'zap', 'inputSchema': {'type': 'object', 'properties': {'what': {'type': 'string'}}}}]}",
@@ -109,7 +109,7 @@ fn a_server_that_was_added_works_with_a_home_of_its_own() {
 
 /// With the real registry.
 #[test]
-fn a_package_of_a_registry_is_one_command_away() {
+fn registry_package_is_added_with_one_command() {
     let mut folder = String::new();
     let world = World::with(|prepared| {
         let home = &prepared.home;
@@ -156,7 +156,7 @@ fn bundle(base: &Path, script: &str) -> String {
 }
 
 #[test]
-fn a_bundle_is_added_with_the_folder_that_the_person_named() {
+fn bundle_is_added_with_the_chosen_folder() {
     let place = Place::new(|_| {});
     let packed = &bundle(place.base(), &listing(&json!([tool("read_it", &["path"])])));
     let (added, said) = add(&place.ours(), &place.home.person, &[packed, "--yes"], "");
@@ -206,7 +206,7 @@ fn noting(first: &str) -> World {
 }
 
 #[test]
-fn what_a_bundle_works_with_is_closed_before_a_yes_open_after_it_and_closed_when_that_is_taken_back() {
+fn bundle_folder_is_mounted_only_between_approval_and_revocation() {
     let world = noting("");
     let (folder, note) = (world.path("notes"), world.path("notes/note.txt"));
     let mut client = world.connect("notes");
@@ -237,7 +237,7 @@ fn what_a_bundle_works_with_is_closed_before_a_yes_open_after_it_and_closed_when
 }
 
 #[test]
-fn a_server_that_does_not_start_without_its_folder_waits_for_the_answer() {
+fn server_needing_its_folder_at_start_waits_for_approval() {
     let world = noting("put()\nif not os.path.isdir(sys.argv[1]): sys.exit('where is my folder?')");
     let mut client = world.start("notes");
     let greeting = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
@@ -251,7 +251,7 @@ fn a_server_that_does_not_start_without_its_folder_waits_for_the_answer() {
 }
 
 #[test]
-fn taking_back_does_not_wait_for_the_answer_that_a_server_waits_for() {
+fn revocation_does_not_wait_for_a_pending_approval() {
     let world = noting("");
     let other = world.file("docs/other.txt", "other");
     world.person.will(Next::Ignore);

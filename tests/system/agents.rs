@@ -238,7 +238,7 @@ impl Desk {
     }
 }
 
-fn works_behind_the_shield(test: &str, agent: &'static Agent) {
+fn works_through_ironcurtain(test: &str, agent: &'static Agent) {
     if !is_inside() {
         let own = std::env::current_exe().unwrap();
         return run_inside_by(test, &["--net"], &["sh", "-ec", ALONE, own.to_str().unwrap()]);
@@ -278,33 +278,33 @@ fn works_behind_the_shield(test: &str, agent: &'static Agent) {
 }
 
 #[test]
-fn claude_code_works_behind_the_shield() {
-    works_behind_the_shield("agents::claude_code_works_behind_the_shield", &CLAUDE_CODE);
+fn claude_code_works_through_ironcurtain() {
+    works_through_ironcurtain("agents::claude_code_works_through_ironcurtain", &CLAUDE_CODE);
 }
 
 #[test]
-fn codex_works_behind_the_shield() {
-    works_behind_the_shield("agents::codex_works_behind_the_shield", &CODEX);
+fn codex_works_through_ironcurtain() {
+    works_through_ironcurtain("agents::codex_works_through_ironcurtain", &CODEX);
 }
 
 #[test]
-fn gemini_works_behind_the_shield() {
-    works_behind_the_shield("agents::gemini_works_behind_the_shield", &GEMINI);
+fn gemini_works_through_ironcurtain() {
+    works_through_ironcurtain("agents::gemini_works_through_ironcurtain", &GEMINI);
 }
 
 #[test]
-fn opencode_works_behind_the_shield() {
-    works_behind_the_shield("agents::opencode_works_behind_the_shield", &OPENCODE);
+fn opencode_works_through_ironcurtain() {
+    works_through_ironcurtain("agents::opencode_works_through_ironcurtain", &OPENCODE);
 }
 
 #[test]
-fn copilot_works_behind_the_shield() {
-    works_behind_the_shield("agents::copilot_works_behind_the_shield", &COPILOT);
+fn copilot_works_through_ironcurtain() {
+    works_through_ironcurtain("agents::copilot_works_through_ironcurtain", &COPILOT);
 }
 
 #[test]
-fn claude_code_is_connected_and_given_back_by_its_own_command() {
-    let test = "agents::claude_code_is_connected_and_given_back_by_its_own_command";
+fn claude_code_is_connected_and_restored_with_its_own_cli() {
+    let test = "agents::claude_code_is_connected_and_restored_with_its_own_cli";
     if !is_inside() {
         let own = std::env::current_exe().unwrap();
         return run_inside_by(test, &["--net"], &["sh", "-ec", ALONE, own.to_str().unwrap()]);

@@ -14,7 +14,7 @@ const OTHERS: &str =
     r#"{ "servers" : {"other":{ "tools":[ {"toolName":"x","args":{"p":["read-path"]}} ]}  } }"#;
 
 #[test]
-fn a_server_is_annotated_after_a_yes_and_calls_are_judged_by_it() {
+fn approved_annotations_are_written_and_decide_calls() {
     let prepare = |w: &Prepared| {
         let mut files = entry("server-filesystem");
         files["fileWrites"] = json!("replace");
@@ -50,7 +50,7 @@ fn a_server_is_annotated_after_a_yes_and_calls_are_judged_by_it() {
 }
 
 #[test]
-fn what_a_server_changed_since_it_was_annotated_is_shown() {
+fn tool_changes_since_annotation_are_shown() {
     let place = place(&listing(&json!([tool("read_it", &["path"])])));
     assert!(annotate(&place, &["--yes"]).status.success());
     let changed = json!([tool("read_it", &["path", "deep"]), tool("write_it", &["file"])]);
@@ -83,7 +83,7 @@ fn what_a_server_changed_since_it_was_annotated_is_shown() {
 }
 
 #[test]
-fn without_a_file_what_ships_is_kept() {
+fn shipped_annotations_are_kept_without_a_user_file() {
     let place = place(&listing(&json!([tool("read_it", &["path"])])));
     assert!(annotate(&place, &["--yes"]).status.success());
     let stored: Value =
@@ -95,7 +95,7 @@ fn without_a_file_what_ships_is_kept() {
 }
 
 #[test]
-fn what_ships_is_not_said_to_have_changed() {
+fn shipped_annotations_are_not_reported_as_changed() {
     let place = Place::new(|_| {});
     let own = json!({ "filesystem": { "command": programs().join("ironcurtain-filesystem") } });
     configure(&Prepared { home: place.home.clone() }, &own);
@@ -104,7 +104,7 @@ fn what_ships_is_not_said_to_have_changed() {
 }
 
 #[test]
-fn a_tool_that_cannot_be_annotated_is_left_out() {
+fn unannotatable_tool_is_left_out() {
     let nested = json!({ "name": "write_all", "inputSchema": { "type": "object", "properties": {
         "files": { "type": "array", "items": { "type": "object", "properties": { "path": { "type": "string" } } } } } } });
     let place = place(&listing(&json!([nested, tool("read_it", &["path"])])));
@@ -119,7 +119,7 @@ fn a_tool_that_cannot_be_annotated_is_left_out() {
 }
 
 #[test]
-fn a_tool_with_an_argument_that_nothing_tells_of_is_not_written_unseen() {
+fn tool_with_unknown_argument_is_not_written_unreviewed() {
     let place = place(&listing(&json!([tool("zap", &["what"]), tool("read_it", &["path"])])));
     let stored = || {
         let text = std::fs::read_to_string(annotations(&place.home.config)).unwrap();
@@ -142,7 +142,7 @@ fn a_tool_with_an_argument_that_nothing_tells_of_is_not_written_unseen() {
 }
 
 #[test]
-fn a_hostile_server_gets_an_error_and_nothing_is_written() {
+fn hostile_tool_list_is_an_error_and_writes_nothing() {
     let named = |name: &str| listing(&json!([tool(name, &["path"])]));
     let big = json!({ "name": "big", "inputSchema": { "type": "object" }, "description": "BIG" });
     let cases = [
@@ -190,7 +190,7 @@ fn a_hostile_server_gets_an_error_and_nothing_is_written() {
 }
 
 #[test]
-fn a_server_that_is_asked_for_its_tools_sees_nothing_and_reaches_nobody() {
+fn server_sees_no_files_and_no_network_while_its_tools_are_listed() {
     let place = Place::new(|_| {});
     let secret = place.file("docs/secret.txt", "secret");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -212,7 +212,7 @@ fn a_server_that_is_asked_for_its_tools_sees_nothing_and_reaches_nobody() {
 }
 
 #[test]
-fn a_server_that_is_looked_at_has_what_its_entry_opens_and_leaves_nothing_that_runs_later() {
+fn inspected_server_has_its_configured_access_and_leaves_no_autostart_files() {
     let place = Place::new(|_| {});
     let read = place.file("read/known.txt", "x");
     let kept = place.file("kept/known.txt", "x");
@@ -241,7 +241,7 @@ fn a_server_that_is_looked_at_has_what_its_entry_opens_and_leaves_nothing_that_r
 }
 
 #[test]
-fn tools_that_need_a_capability_of_the_client_are_seen() {
+fn tools_requiring_a_client_capability_are_listed() {
     let place = Place::new(|_| {});
     configure(&Prepared { home: place.home.clone() }, &json!({ "s": entry("server-everything") }));
     let shown = text(&annotate(&place, &[]));
@@ -251,7 +251,7 @@ fn tools_that_need_a_capability_of_the_client_are_seen() {
 }
 
 #[test]
-fn the_tools_of_a_server_without_paths_name_nothing() {
+fn tools_of_server_without_paths_get_no_path_roles() {
     let mut world = World::with(|w| configure(w, &json!({ "everything": entry("server-everything") })));
     let mut client = world.connect("everything");
     client.call("echo", json!({ "message": "hi" })).refused("nobody has said yet what the tool");
@@ -273,7 +273,7 @@ fn the_tools_of_a_server_without_paths_name_nothing() {
 }
 
 #[test]
-fn a_server_whose_program_is_hidden_from_it_gets_a_hint() {
+fn server_whose_program_is_hidden_by_the_sandbox_gets_a_hint() {
     let place = Place::new(|_| {});
     let program = place.file("code/server.py", &listing(&json!([tool("read_it", &["path"])])));
     let folder = program.parent().unwrap();
@@ -293,7 +293,7 @@ fn a_server_whose_program_is_hidden_from_it_gets_a_hint() {
 }
 
 #[test]
-fn a_server_whose_program_another_one_may_write_is_not_started_to_be_asked() {
+fn server_program_writable_by_another_server_is_not_started_for_listing() {
     for sandbox in [json!({}), json!(false)] {
         let place = Place::new(|_| {});
         let script = listing(&json!([tool("read_it", &["path"])]));
@@ -322,7 +322,7 @@ fn a_server_whose_program_another_one_may_write_is_not_started_to_be_asked() {
 }
 
 #[test]
-fn descriptions_are_shown_with_what_hides_in_them() {
+fn hidden_characters_in_descriptions_are_shown() {
     let mut hidden = tool("read_it", &["path"]);
     hidden["description"] = json!("Reads\u{202e} it\u{1b}[2J");
     let place = place(&listing(&json!([hidden])));

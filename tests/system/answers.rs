@@ -26,7 +26,7 @@ fn lives(client: &mut Client) {
 }
 
 #[test]
-fn an_answer_that_is_not_understood_is_an_error() {
+fn malformed_response_is_an_error() {
     for (data, why) in [
         (
             r#"b'{"jsonrpc":"2.0","id":'+i+b',"result":{"content":[{"type":"text","text":"\xff"}]}}'"#,
@@ -50,7 +50,7 @@ fn an_answer_that_is_not_understood_is_an_error() {
 }
 
 #[test]
-fn a_request_that_is_not_utf8_is_refused_by_its_id() {
+fn non_utf8_request_gets_an_error_with_its_id() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.send_raw(
@@ -62,7 +62,7 @@ fn a_request_that_is_not_utf8_is_refused_by_its_id() {
 }
 
 #[test]
-fn an_end_is_told_with_its_status_and_the_last_words_without_secrets() {
+fn server_exit_reports_status_and_redacted_stderr() {
     let world = scripted::world(
         r#"
 for m in messages():
@@ -92,7 +92,7 @@ for m in messages():
 }
 
 #[test]
-fn a_client_that_closes_its_input_gets_its_answers_first() {
+fn client_eof_still_delivers_pending_responses() {
     let world = scripted::world(
         r#"
 for m in messages():
@@ -115,7 +115,7 @@ for m in messages():
 }
 
 #[test]
-fn a_script_that_is_piped_in_is_answered_whole() {
+fn piped_script_gets_all_responses() {
     let world = hostile::world();
     let mut client = world.start("hostile");
     let greeting = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
@@ -129,7 +129,7 @@ fn a_script_that_is_piped_in_is_answered_whole() {
 }
 
 #[test]
-fn what_a_server_says_before_an_answer_comes_before_it() {
+fn server_notifications_keep_their_order_before_a_response() {
     let world = scripted::world(
         r#"
 for m in messages():
@@ -155,7 +155,7 @@ for m in messages():
 }
 
 #[test]
-fn what_a_client_says_reaches_the_server_in_its_order() {
+fn client_messages_reach_server_in_order() {
     let world = scripted::world(
         r#"
 for m in messages():
@@ -179,7 +179,7 @@ for m in messages():
 }
 
 #[test]
-fn a_client_that_is_gone_ends_its_session_though_a_call_is_under_way() {
+fn client_exit_ends_session_with_a_call_in_flight() {
     let mut machine = Machine::new(hostile::install);
     machine.start();
     let mut client = machine.connect();

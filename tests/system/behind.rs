@@ -111,7 +111,7 @@ pub fn wait_for_change(client: &mut Client) {
 }
 
 #[test]
-fn a_broken_and_a_hanging_server_cost_the_others_nothing() {
+fn broken_and_hanging_servers_do_not_delay_others() {
     let world = world();
     let report = world.file("docs/report.txt", "numbers");
     let began = Instant::now();
@@ -160,7 +160,7 @@ fn a_broken_and_a_hanging_server_cost_the_others_nothing() {
 }
 
 #[test]
-fn entries_come_and_go_at_once_and_a_server_that_comes_late_appears() {
+fn added_and_removed_servers_apply_at_once_and_late_server_appears() {
     let world = world();
     let entries = world.home.config.join("mcp-servers.json");
     let mut client = connect(&world, &[]);
@@ -199,7 +199,7 @@ fn entries_come_and_go_at_once_and_a_server_that_comes_late_appears() {
 }
 
 #[test]
-fn a_question_about_one_server_holds_up_no_other() {
+fn question_about_one_server_does_not_block_others() {
     let world = world();
     let report = world.file("docs/report.txt", "numbers");
     let mut client = connect(&world, &[]);
@@ -219,7 +219,7 @@ fn a_question_about_one_server_holds_up_no_other() {
 }
 
 #[test]
-fn a_name_that_is_too_long_or_taken_means_one_tool_all_the_same() {
+fn overlong_or_colliding_tool_name_maps_to_one_tool() {
     let world = World::with(|prepared| {
         install(prepared);
         edit(&prepared.home.config.join("mcp-servers.json"), |servers| {
@@ -262,7 +262,7 @@ fn a_name_that_is_too_long_or_taken_means_one_tool_all_the_same() {
 }
 
 #[test]
-fn a_profile_picks_a_set_and_an_unknown_one_is_refused_with_what_there_is() {
+fn profile_selects_servers_and_unknown_profile_lists_the_known_ones() {
     let world = World::with(|prepared| {
         install(prepared);
         let profiles = json!({ "profiles": { "work": ["ours", "nothing"], "play": ["everything"] } });
@@ -288,7 +288,7 @@ fn a_profile_picks_a_set_and_an_unknown_one_is_refused_with_what_there_is() {
 }
 
 #[test]
-fn a_server_asks_reports_and_makes_tasks_as_if_it_were_alone() {
+fn aggregated_server_can_use_elicitation_progress_and_tasks() {
     let world = World::with(|prepared| {
         install(prepared);
         allow_all(prepared);
@@ -347,7 +347,7 @@ fn a_server_asks_reports_and_makes_tasks_as_if_it_were_alone() {
 }
 
 #[test]
-fn a_person_ends_the_session_with_one_server_and_with_the_last_the_connection() {
+fn ending_the_last_server_session_closes_the_connection() {
     let world = World::with(|prepared| {
         install(prepared);
         let profiles = json!({ "profiles": { "two": ["ours", "filesystem"] } });

@@ -63,7 +63,7 @@ fn grants(machine: &Machine) -> usize {
 }
 
 #[test]
-fn a_quarter_of_an_hour_ends_by_the_clock_that_nobody_sets_when_the_wall_clock_was_set_back() {
+fn timed_grant_expires_by_boot_clock_after_wall_clock_is_set_back() {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
     machine.start();
@@ -104,7 +104,7 @@ fn granted_by_a_wall_clock() -> (Machine, WallClock, PathBuf, Client) {
 }
 
 #[test]
-fn a_wall_clock_that_is_set_back_by_a_day_lets_a_quarter_of_an_hour_last_no_longer() {
+fn setting_wall_clock_back_does_not_extend_timed_grant() {
     let (mut machine, clock, secret, mut client) = granted_by_a_wall_clock();
     let before = newest_entry(&machine);
     clock.is_set_by(-DAY);
@@ -123,7 +123,7 @@ fn a_wall_clock_that_is_set_back_by_a_day_lets_a_quarter_of_an_hour_last_no_long
 }
 
 #[test]
-fn a_wall_clock_that_is_set_forward_ends_a_quarter_of_an_hour_at_the_next_call_and_for_good() {
+fn setting_wall_clock_forward_expires_timed_grant_permanently() {
     let (mut machine, clock, secret, mut client) = granted_by_a_wall_clock();
     clock.is_set_by(i64::try_from(QUARTER_HOUR / 2).unwrap());
     assert_eq!(client.open(&secret).ok(), "secret");

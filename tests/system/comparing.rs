@@ -23,7 +23,7 @@ const HEADING: &str = "## What differs through the shim";
 const QUESTIONS: usize = 4;
 
 #[test]
-fn what_differs_through_the_shim_is_what_the_documentation_says() {
+fn differences_through_shim_match_the_documentation() {
     let world = World::with(|prepared| {
         servers::install(prepared, "everything");
         allow_all(prepared);

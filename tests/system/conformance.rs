@@ -107,7 +107,7 @@ fn install(prepared: &Prepared) {
 }
 
 #[test]
-fn a_server_passes_through_the_shim_what_it_passes_alone() {
+fn conformance_results_through_shim_equal_direct_results() {
     let world = World::with(install);
     let direct = Bridge::start(Command::new("/usr/bin/python3").arg(script("server.py"))).checks();
     let failed = direct.values().filter(|status| *status == "FAILURE");

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 #[test]
-fn what_the_sandbox_held_back_is_marked_and_on_record() {
+fn failure_caused_by_sandbox_is_marked_and_recorded() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -34,7 +34,7 @@ fn what_the_sandbox_held_back_is_marked_and_on_record() {
 }
 
 #[test]
-fn a_server_that_opted_out_is_not_marked() {
+fn unsandboxed_server_failures_are_not_marked() {
     let world = World::with(|w| {
         hostile::install(w);
         let servers = json!({ "hostile": { "command": hostile::program(), "sandbox": false } });
@@ -47,7 +47,7 @@ fn a_server_that_opted_out_is_not_marked() {
 }
 
 #[test]
-fn a_server_that_opted_out_dies_with_the_trusted_process() {
+fn unsandboxed_server_dies_with_the_daemon() {
     let mut machine = Machine::new(|w| {
         hostile::install(w);
         let servers = json!({ "hostile": { "command": hostile::program(), "sandbox": false } });
@@ -77,7 +77,7 @@ fn failing_once() -> (TempDir, PathBuf) {
 }
 
 #[test]
-fn a_server_whose_first_process_fails_while_something_is_granted_takes_calls() {
+fn server_takes_calls_after_first_process_fails_during_grant() {
     let (ours, fails) = failing_once();
     let world = World::run_by(ours.path().to_path_buf(), hostile::install);
     hostile::answers_before(&world);
@@ -95,7 +95,7 @@ fn a_server_whose_first_process_fails_while_something_is_granted_takes_calls() {
 }
 
 #[test]
-fn srt_makes_the_sandbox_where_it_is_chosen() {
+fn srt_sandboxes_server_when_configured() {
     let ours = with_srt();
     let world = World::run_by(ours.path().to_path_buf(), |w| {
         hostile::install(w);
@@ -123,7 +123,7 @@ fn srt_makes_the_sandbox_where_it_is_chosen() {
 }
 
 #[test]
-fn a_machine_without_srt_starts_no_server_and_says_how_to_get_it() {
+fn missing_srt_stops_server_start_and_says_how_to_install_it() {
     let world = World::run_by("/nonexistent".into(), |w| {
         hostile::install(w);
         std::fs::write(w.home.config.join("config.json"), r#"{"sandboxBackend":"srt"}"#).unwrap();
@@ -135,7 +135,7 @@ fn a_machine_without_srt_starts_no_server_and_says_how_to_get_it() {
 }
 
 #[test]
-fn a_machine_that_cannot_sandbox_runs_servers_without_only_if_the_person_chose_so() {
+fn machine_without_sandbox_support_runs_servers_only_after_opt_out() {
     for policy in ["enforce", "warn"] {
         let world = World::run_by("/nonexistent".into(), |w| {
             hostile::install(w);
@@ -173,7 +173,7 @@ fn with_srt() -> TempDir {
 }
 
 #[test]
-fn a_program_below_the_hosts_tmp_is_seen_and_what_lies_beside_it_is_not() {
+fn program_below_tmp_is_visible_and_its_siblings_are_not() {
     let beside = tempfile::tempdir_in("/tmp").unwrap();
     let program = beside.path().join("hostile-server");
     std::fs::copy(hostile::program(), &program).unwrap();

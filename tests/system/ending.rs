@@ -56,7 +56,7 @@ fn thaw(machine: &Machine) {
 }
 
 #[test]
-fn a_signal_to_the_trusted_process_leaves_nothing_that_runs_later() {
+fn sigterm_to_daemon_quarantines_autostart_files() {
     for signal in [Signal::TERM, Signal::INT] {
         let (mut machine, client, left) = left_behind();
         kill_process(pid(machine.pid()), signal).unwrap();
@@ -68,7 +68,7 @@ fn a_signal_to_the_trusted_process_leaves_nothing_that_runs_later() {
 }
 
 #[test]
-fn a_signal_to_everything_at_once_leaves_nothing_that_runs_later() {
+fn signal_to_all_processes_quarantines_autostart_files() {
     // As when the person logs out. The supervisors hear it first.
     let (mut machine, client, left) = left_behind();
     let all = descendants(machine.pid());
@@ -86,7 +86,7 @@ fn a_signal_to_everything_at_once_leaves_nothing_that_runs_later() {
 }
 
 #[test]
-fn stopping_the_trusted_process_leaves_nothing_that_runs_later() {
+fn stop_command_quarantines_autostart_files() {
     let (mut machine, client, left) = left_behind();
     thaw(&machine);
     assert!(machine.command(&["stop"]).status.success());
@@ -99,7 +99,7 @@ fn stopping_the_trusted_process_leaves_nothing_that_runs_later() {
 }
 
 #[test]
-fn what_was_not_looked_at_when_the_trusted_process_was_killed_is_looked_at_by_the_next_and_told_once() {
+fn killed_daemons_final_scan_runs_at_next_start_and_reports_once() {
     for kills_supervisor in [false, true] {
         let (mut machine, client, left) = left_behind();
         let all = descendants(machine.pid());
@@ -125,7 +125,7 @@ fn what_was_not_looked_at_when_the_trusted_process_was_killed_is_looked_at_by_th
 }
 
 #[test]
-fn killed_again_at_any_instant_of_the_last_look_it_is_still_looked_at_and_told() {
+fn final_scan_completes_after_kills_at_any_instant() {
     let mut later = 0;
     for millis in [1, 2, 4, 6, 8, 10, 12, 15, 20, 30] {
         let (mut machine, client, left) = left_behind();
@@ -148,7 +148,7 @@ fn killed_again_at_any_instant_of_the_last_look_it_is_still_looked_at_and_told()
 }
 
 #[test]
-fn stopping_names_the_sandboxes_that_are_still_being_looked_at() {
+fn stop_command_names_sandboxes_still_being_scanned() {
     let (mut machine, client, left) = left_behind();
     thaw(&machine);
     let session = machine.only_session();

@@ -22,7 +22,7 @@ fn status(machine: &Machine, name: &str) -> u64 {
 }
 
 #[test]
-fn a_giant_goes_there_and_back_and_one_over_the_budget_is_refused_by_name() {
+fn giant_message_round_trips_and_one_over_budget_is_refused() {
     let mut machine = Machine::new(hostile::install);
     machine.start();
     let mut client = machine.connect();

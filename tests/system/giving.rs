@@ -33,7 +33,7 @@ fn seen(client: &mut Client, path: &Path, text: &str) {
 }
 
 #[test]
-fn a_folder_given_beforehand_is_open_without_a_question_and_nothing_beside_it_is() {
+fn pregranted_folder_opens_without_a_question_and_its_siblings_do_not() {
     let world = hostile::world();
     let (inside, beside) = (world.file("docs/a/secret.txt", "secret"), world.file("docs/b.txt", "other"));
     let mut client = world.connect("hostile");
@@ -54,7 +54,7 @@ fn a_folder_given_beforehand_is_open_without_a_question_and_nothing_beside_it_is
 }
 
 #[test]
-fn what_no_question_would_offer_is_never_given() {
+fn pregrant_cannot_exceed_the_offers_of_a_question() {
     let world = hostile::world();
     world.file("docs/a.txt", "a");
     world.file(".ssh/id_ed25519", "key");
@@ -89,7 +89,7 @@ fn what_no_question_would_offer_is_never_given() {
 }
 
 #[test]
-fn a_grant_is_narrowed_and_extended_and_never_widened() {
+fn grant_can_be_narrowed_or_extended_but_never_widened() {
     let world = hostile::world();
     let (inside, outside) = (world.file("docs/a/f.txt", "f"), world.file("docs/g.txt", "g"));
     let mut client = world.connect("hostile");
@@ -124,7 +124,7 @@ fn a_grant_is_narrowed_and_extended_and_never_widened() {
 }
 
 #[test]
-fn what_was_taken_back_is_given_again_on_its_own_terms_while_its_session_lives() {
+fn revoked_grant_is_restored_on_its_terms_while_session_lives() {
     let world = hostile::world();
     let file = world.file("docs/f.txt", "f");
     let mut client = world.connect("hostile");
@@ -148,7 +148,7 @@ fn what_was_taken_back_is_given_again_on_its_own_terms_while_its_session_lives()
 }
 
 #[test]
-fn a_server_is_started_again_by_the_persons_wish_and_its_session_lives_on_with_its_grants() {
+fn user_restart_of_server_keeps_session_and_grants() {
     let world = hostile::world();
     let file = world.file("docs/f.txt", "f");
     let mut client = world.connect("hostile");
@@ -170,7 +170,7 @@ fn named(world: &World, what: GiftOf, lifetime: Lifetime) -> Result<String, Give
 }
 
 #[test]
-fn a_tool_given_beforehand_is_used_without_a_question_and_no_tool_that_names_things_is_given() {
+fn pregranted_tool_needs_no_question_and_tools_naming_resources_are_rejected() {
     let world = hostile::world();
     // Each tool is asked about.
     let rules = r#"{ "schemaVersion": 1, "rules": [ { "name": "ask", "if": {}, "then": "escalate", "reason": "ask" } ] }"#;
@@ -197,7 +197,7 @@ fn a_tool_given_beforehand_is_used_without_a_question_and_no_tool_that_names_thi
 }
 
 #[test]
-fn a_host_is_given_beforehand_only_where_a_permission_lets_it_be_reached() {
+fn host_is_pregranted_only_where_network_is_permitted() {
     let network = serde_json::json!({ "network": { "allowedDomains": [], "deniedDomains": ["evil.example.test"], "askUnknown": true } });
     let world = hostile::contained(&network);
     let _client = world.connect("hostile");

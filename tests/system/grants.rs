@@ -28,7 +28,7 @@ fn server_pid(world: &World) -> Option<u32> {
 }
 
 #[test]
-fn what_is_not_granted_does_not_exist_and_a_session_grant_makes_it_exist() {
+fn ungranted_path_is_invisible_until_session_grant() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -40,7 +40,7 @@ fn what_is_not_granted_does_not_exist_and_a_session_grant_makes_it_exist() {
 }
 
 #[test]
-fn once_is_gone_from_the_kernels_view_when_the_call_is_over() {
+fn one_call_grant_is_unmounted_when_the_call_ends() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -49,7 +49,7 @@ fn once_is_gone_from_the_kernels_view_when_the_call_is_over() {
 }
 
 #[test]
-fn once_is_listed_while_the_call_is_under_way_and_ends_when_it_is_taken_back() {
+fn one_call_grant_is_listed_in_flight_and_can_be_revoked() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -90,7 +90,7 @@ fn once_is_listed_while_the_call_is_under_way_and_ends_when_it_is_taken_back() {
 }
 
 #[test]
-fn a_revoked_grant_is_gone_within_100_ms_without_a_restart() {
+fn revoked_grant_is_unmounted_within_100_ms_without_restart() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -112,7 +112,7 @@ fn a_revoked_grant_is_gone_within_100_ms_without_a_restart() {
 }
 
 #[test]
-fn a_held_file_forces_the_restart_and_the_session_lives() {
+fn revoking_an_open_file_restarts_server_and_keeps_session() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -127,7 +127,7 @@ fn a_held_file_forces_the_restart_and_the_session_lives() {
 }
 
 #[test]
-fn a_file_held_beyond_its_one_call_costs_the_server_its_process() {
+fn file_kept_open_after_one_call_grant_restarts_server() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -140,7 +140,7 @@ fn a_file_held_beyond_its_one_call_costs_the_server_its_process() {
 }
 
 #[test]
-fn a_grant_for_reading_cannot_be_written_and_one_for_writing_can() {
+fn read_grant_is_read_only_and_write_grant_is_writable() {
     let world = hostile::world();
     let note = world.file("docs/note.txt", "note");
     let mut client = world.connect("hostile");
@@ -160,7 +160,7 @@ fn a_grant_for_reading_cannot_be_written_and_one_for_writing_can() {
 }
 
 #[test]
-fn writing_a_file_once_does_not_open_what_lies_beside_it() {
+fn one_call_write_grant_does_not_expose_siblings() {
     let world = hostile::world();
     let (note, other) = (world.file("docs/note.txt", "note"), world.file("docs/other.txt", "other"));
     let mut client = world.connect("hostile");
@@ -172,7 +172,7 @@ fn writing_a_file_once_does_not_open_what_lies_beside_it() {
 }
 
 #[test]
-fn a_granted_file_that_is_replaced_is_shown_as_it_is_now() {
+fn replaced_granted_file_shows_current_content() {
     let world = hostile::world();
     let note = world.file("docs/note.txt", "old");
     let mut client = world.connect("hostile");
@@ -193,7 +193,7 @@ fn a_granted_file_that_is_replaced_is_shown_as_it_is_now() {
 }
 
 #[test]
-fn a_grant_whose_path_became_a_link_is_suspended_and_not_followed() {
+fn grant_whose_path_became_a_symlink_is_suspended() {
     let world = hostile::world();
     let (note, key) = (world.file("docs/note.txt", "note"), world.file("keys/key.txt", "key"));
     let mut client = world.connect("hostile");
@@ -211,7 +211,7 @@ fn a_grant_whose_path_became_a_link_is_suspended_and_not_followed() {
 }
 
 #[test]
-fn a_new_file_in_a_folder_that_holds_protected_paths_is_refused() {
+fn creating_file_beside_protected_paths_is_refused() {
     let world = hostile::world();
     world.file(".ssh/id_ed25519", "key");
     let mut client = world.connect("hostile");
@@ -223,7 +223,7 @@ fn a_new_file_in_a_folder_that_holds_protected_paths_is_refused() {
 }
 
 #[test]
-fn uses_are_counted_and_shown() {
+fn grant_uses_are_counted_and_listed() {
     let world = hostile::world();
     hostile::answers_before(&world);
     let note = world.file("docs/note.txt", "note");
@@ -242,7 +242,7 @@ fn uses_are_counted_and_shown() {
 }
 
 #[test]
-fn a_server_that_dawdles_cannot_put_off_a_revocation() {
+fn slow_server_cannot_delay_revocation() {
     let world = hostile::dawdling();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -263,7 +263,7 @@ fn a_server_that_dawdles_cannot_put_off_a_revocation() {
 const GIVEN_UP: Duration = Duration::from_secs(15);
 
 #[test]
-fn a_call_that_needs_nothing_does_not_wait_until_a_server_that_dawdles_has_understood() {
+fn call_without_grants_does_not_wait_for_slow_roots_update() {
     let world = hostile::dawdling();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -290,7 +290,7 @@ fn a_call_that_needs_nothing_does_not_wait_until_a_server_that_dawdles_has_under
 }
 
 #[test]
-fn grants_of_other_servers_do_not_prolong_the_wait_for_a_server_that_dawdles() {
+fn other_servers_grants_do_not_extend_wait_for_slow_server() {
     let world = hostile::dawdling();
     hostile::answers_before(&world);
     let (mine, other) = (world.file("docs/secret.txt", "secret"), world.path("other"));
@@ -330,7 +330,7 @@ fn grants_of_other_servers_do_not_prolong_the_wait_for_a_server_that_dawdles() {
 }
 
 #[test]
-fn a_server_that_takes_old_roots_for_the_newest_is_told_again() {
+fn server_with_stale_roots_is_notified_again() {
     let world = hostile::mislaying();
     let note = world.file("docs/note.txt", "note");
     let mut client = world.connect("hostile");
@@ -342,7 +342,7 @@ fn a_server_that_takes_old_roots_for_the_newest_is_told_again() {
 }
 
 #[test]
-fn a_grant_ends_by_the_clock_without_anybody_asking() {
+fn timed_grant_expires_without_a_call() {
     let mut world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -374,7 +374,7 @@ fn a_grant_ends_by_the_clock_without_anybody_asking() {
 }
 
 #[test]
-fn the_command_takes_a_grant_back_and_says_so_when_it_is_gone() {
+fn revoke_command_reports_after_unmount() {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
     machine.start();
@@ -396,7 +396,7 @@ fn the_command_takes_a_grant_back_and_says_so_when_it_is_gone() {
 }
 
 #[test]
-fn a_grant_taken_back_during_a_call_leaves_the_call_nothing() {
+fn grant_revoked_during_call_is_removed_from_that_call() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -420,7 +420,7 @@ fn gone(client: &mut Client, path: &Path, since: Instant) {
 }
 
 #[test]
-fn what_a_rule_opens_is_there_from_the_start_and_what_it_does_not_open_is_not() {
+fn rule_grants_are_mounted_from_the_start() {
     let world = World::with(|w| {
         hostile::install(w);
         let folder = w.home.person.join("docs");

@@ -9,7 +9,7 @@ use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 
 #[test]
-fn a_restarted_server_is_told_all_that_the_client_told_the_first() {
+fn restarted_server_gets_the_original_handshake() {
     let world = scripted::world(
         r#"
 n = number()
@@ -52,7 +52,7 @@ for m in messages():
 }
 
 #[test]
-fn a_server_that_ends_while_it_is_greeted_again_is_started_and_greeted_once_more() {
+fn server_exiting_during_repeated_handshake_is_restarted_once() {
     let world = scripted::world(
         r#"
 n = number()
@@ -74,7 +74,7 @@ for m in messages():
 }
 
 #[test]
-fn a_server_that_always_ends_while_it_is_greeted_is_an_error_that_says_how() {
+fn server_always_exiting_during_handshake_is_a_clear_error() {
     let world = scripted::world(
         r#"
 for m in messages():
@@ -93,7 +93,7 @@ for m in messages():
 }
 
 #[test]
-fn a_revocation_that_restarts_a_server_while_it_is_greeted_does_not_cost_the_client_its_greeting() {
+fn restart_by_revocation_during_handshake_still_answers_initialize() {
     let world = scripted::world(
         r#"
 held = None
@@ -133,7 +133,7 @@ for m in messages():
 }
 
 #[test]
-fn the_first_call_of_each_of_many_sessions_comes_after_the_server_was_told_of_its_folders() {
+fn first_call_of_every_session_follows_roots_notification() {
     let world = Files::Reference.world(|_| {});
     for _ in 0..12 {
         let mut client = world.connect("filesystem");

@@ -103,7 +103,7 @@ impl Scene {
 }
 
 #[test]
-fn another_program_under_the_name_has_nothing_of_it_and_the_same_one_has_all() {
+fn replaced_program_gets_no_state_of_its_name_and_original_gets_all() {
     let mut scene = Scene::new();
     scene.world.restart();
     scene.has_all();
@@ -143,7 +143,7 @@ fn another_program_under_the_name_has_nothing_of_it_and_the_same_one_has_all() {
 }
 
 #[test]
-fn whoever_starts_afresh_has_an_empty_name_and_everything_put_aside() {
+fn starting_fresh_sets_old_state_aside() {
     let scene = Scene::new();
     scene.replace();
     assert!(scene.refused().contains(NOT_THE_SAME));
@@ -170,7 +170,7 @@ fn whoever_starts_afresh_has_an_empty_name_and_everything_put_aside() {
 }
 
 #[test]
-fn other_arguments_are_another_server_and_a_secret_is_not_even_looked_for() {
+fn changed_arguments_are_a_new_server_and_its_secret_is_not_read() {
     let scene = Scene::new();
     let file = scene.world.home.config.join("mcp-servers.json");
     let before = fs::read_to_string(&file).unwrap();
@@ -188,7 +188,7 @@ fn other_arguments_are_another_server_and_a_secret_is_not_even_looked_for() {
 }
 
 #[test]
-fn a_server_of_another_name_that_reads_the_host_does_not_see_the_data_folder() {
+fn host_reading_server_cannot_see_other_servers_data_folder() {
     let world = World::with(|prepared| {
         hostile::install(prepared);
         let file = prepared.home.policy().join("tool-annotations.json");
@@ -216,7 +216,7 @@ fn a_server_of_another_name_that_reads_the_host_does_not_see_the_data_folder() {
 }
 
 #[test]
-fn a_program_that_changes_while_its_session_runs_is_not_restarted_in_it() {
+fn program_changed_during_session_is_not_restarted() {
     let scene = Scene::new();
     let mut client = scene.world.connect("hostile");
     assert_eq!(client.open(&scene.granted).ok(), "content");

@@ -27,7 +27,7 @@ fn inspected(world: &World, era: &str, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn the_inspector_lists_tools_and_calls_one_in_both_eras() {
+fn inspector_works_with_both_protocol_versions() {
     let world = World::with(|prepared| servers::install(prepared, "everything"));
     for era in ["legacy", "modern", "auto"] {
         let listed = inspected(&world, era, &["--method", "tools/list"]);

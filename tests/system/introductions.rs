@@ -46,7 +46,7 @@ fn told(world: &World, words: &[&str]) -> String {
 }
 
 #[test]
-fn the_fate_of_a_tool_that_nobody_annotated_is_what_is_told_of_it() {
+fn unannotated_tool_behaves_as_the_command_says() {
     let far = Far::start();
     let tools = json!({ "tools": [tool("zap", &["what"])] });
     let list = tools.to_string();
@@ -108,7 +108,7 @@ fn the_fate_of_a_tool_that_nobody_annotated_is_what_is_told_of_it() {
 }
 
 #[test]
-fn a_pasted_address_is_introduced_as_remote_and_asks_at_every_call() {
+fn pasted_url_is_added_as_remote_and_asks_at_every_call() {
     let far = Far::start();
     let world = World::with(|prepared| {
         let _ = fs::remove_file(prepared.home.policy().join("compiled-policy.json"));
@@ -141,7 +141,7 @@ fn wants_a_token(far: &Far) {
 }
 
 #[test]
-fn a_server_that_wants_a_login_says_so_in_a_sentence_whose_command_works() {
+fn login_required_message_names_a_working_command() {
     let (place, far) = (crate::place::Place::new(|_| {}), Far::start());
     wants_a_token(&far);
     let url = far.url();
@@ -157,7 +157,7 @@ fn a_server_that_wants_a_login_says_so_in_a_sentence_whose_command_works() {
 }
 
 #[test]
-fn a_token_that_was_typed_is_kept_and_sent_only_after_the_yes() {
+fn typed_token_is_stored_and_sent_only_after_approval() {
     let (place, far) = (crate::place::Place::new(|_| {}), Far::start());
     wants_a_token(&far);
     let (ours, url) = (place.ours(), far.url());

@@ -91,32 +91,32 @@ fn killed_at(point: Point) {
 }
 
 #[test]
-fn the_trusted_process_before_a_hello() {
+fn killed_daemon_before_handshake_leaves_no_trace() {
     killed_at(Point::BeforeHello);
 }
 
 #[test]
-fn the_trusted_process_after_a_hello() {
+fn killed_daemon_after_handshake_leaves_no_trace() {
     killed_at(Point::AfterHello);
 }
 
 #[test]
-fn the_trusted_process_while_a_server_starts() {
+fn killed_daemon_during_server_start_leaves_no_trace() {
     killed_at(Point::ServerStarting);
 }
 
 #[test]
-fn the_trusted_process_while_a_question_is_open() {
+fn killed_daemon_with_open_question_leaves_no_trace() {
     killed_at(Point::QuestionOpen);
 }
 
 #[test]
-fn the_trusted_process_while_something_is_mounted() {
+fn killed_daemon_with_active_mount_leaves_no_trace() {
     killed_at(Point::Mounted);
 }
 
 #[test]
-fn the_trusted_process_while_a_call_is_in_flight() {
+fn killed_daemon_with_call_in_flight_leaves_no_trace() {
     killed_at(Point::CallInFlight);
 }
 
@@ -144,7 +144,7 @@ fn survives(victim: impl Fn(&Machine) -> u32) {
 }
 
 #[test]
-fn the_sandbox_supervisor() {
+fn session_survives_killed_sandbox_supervisor() {
     survives(|machine| {
         let sessions: Value =
             serde_json::from_slice(&machine.command(&["sessions", "--json"]).stdout).unwrap();
@@ -154,7 +154,7 @@ fn the_sandbox_supervisor() {
 }
 
 #[test]
-fn the_server_itself() {
+fn session_survives_killed_server() {
     survives(|machine| {
         let below = descendants(machine.pid());
         let hostile = below.iter().find(|p| p.exe().ends_with("examples/hostile-server"));
@@ -172,7 +172,7 @@ fn find<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
 }
 
 #[test]
-fn the_shim() {
+fn killed_shim_ends_its_session() {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
     machine.start();
@@ -195,7 +195,7 @@ fn the_shim() {
 }
 
 #[test]
-fn without_a_trusted_process_the_shim_says_what_to_do_as_root() {
+fn root_shim_without_daemon_says_how_to_start_it() {
     if !is_root() {
         return the_shim_starts_the_trusted_process();
     }
@@ -213,12 +213,12 @@ fn without_a_trusted_process_the_shim_says_what_to_do_as_root() {
 }
 
 #[test]
-fn an_ordinary_users_shim_starts_the_trusted_process() {
+fn shim_of_ordinary_user_starts_the_daemon() {
     the_shim_starts_the_trusted_process();
 }
 
 #[test]
-fn another_home_than_the_accounts_is_shown_by_status_and_with_each_question() {
+fn unusual_home_is_shown_in_status_and_questions() {
     let mut machine = Machine::new(hostile::install);
     machine.start();
     let status = machine.command(&["status"]);
@@ -231,7 +231,7 @@ fn another_home_than_the_accounts_is_shown_by_status_and_with_each_question() {
 }
 
 #[test]
-fn a_trusted_process_that_cannot_start_tells_its_reason_to_every_request() {
+fn every_request_gets_the_daemons_start_error() {
     let machine = Machine::new(|prepared| {
         let policy = r#"{ "schemaVersion": 1, "rules": 7 }"#;
         std::fs::write(prepared.home.policy().join("compiled-policy.json"), policy).unwrap();
@@ -325,7 +325,7 @@ fn for_everyone(base: &std::path::Path) -> PathBuf {
 }
 
 #[test]
-fn a_daemon_that_dies_while_it_is_greeted_is_tried_once_more() {
+fn shim_retries_daemon_that_dies_during_handshake() {
     let place = Place::new(|_| {});
     let listening = UnixListener::bind(&place.home.socket).unwrap();
     let mut client = Client::start(&programs(), &place.ours(), "hostile");

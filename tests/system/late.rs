@@ -29,7 +29,7 @@ fn three(world: &World, client: &mut Client, path: &Path) -> Vec<u64> {
 }
 
 #[test]
-fn a_no_to_one_of_identical_calls_is_a_no_to_all_of_them() {
+fn denying_one_of_identical_calls_denies_all() {
     let world = World::new();
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
@@ -47,7 +47,7 @@ fn a_no_to_one_of_identical_calls_is_a_no_to_all_of_them() {
 }
 
 #[test]
-fn a_yes_for_once_serves_one_of_identical_calls_and_the_others_are_asked_about_again() {
+fn one_time_approval_serves_one_identical_call_and_asks_for_the_rest() {
     let world = World::new();
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
@@ -67,7 +67,7 @@ fn a_yes_for_once_serves_one_of_identical_calls_and_the_others_are_asked_about_a
 }
 
 #[test]
-fn a_yes_for_longer_serves_all_of_them_and_what_else_waits_is_judged_again() {
+fn lasting_approval_serves_identical_calls_and_rejudges_pending_ones() {
     let world = World::new();
     let (report, other) = (world.file("docs/report.txt", "the report"), world.file("docs/other.txt", "more"));
     let mut client = world.connect("filesystem");
@@ -87,7 +87,7 @@ fn a_yes_for_longer_serves_all_of_them_and_what_else_waits_is_judged_again() {
 }
 
 #[test]
-fn a_yes_settles_what_is_just_about_to_be_asked() {
+fn approval_covers_questions_about_to_be_asked() {
     let world = World::new();
     let mut client = world.connect("filesystem");
     for n in 0..100 {
@@ -101,7 +101,7 @@ fn a_yes_settles_what_is_just_about_to_be_asked() {
 }
 
 #[test]
-fn calls_that_differ_in_anything_are_questions_of_their_own() {
+fn calls_differing_in_any_way_are_separate_questions() {
     let world = World::new();
     let report = world.file("docs/report.txt", "the report");
     let (mut one, mut two) = (world.connect("filesystem"), world.connect("filesystem"));
@@ -150,7 +150,7 @@ fn state(world: &World) -> Vec<QuestionState> {
 }
 
 #[test]
-fn a_late_yes_serves_the_identical_retry_once_and_nothing_else() {
+fn late_approval_serves_one_identical_retry() {
     let world = hasty();
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
@@ -179,7 +179,7 @@ fn a_late_yes_serves_the_identical_retry_once_and_nothing_else() {
 }
 
 #[test]
-fn a_late_yes_is_for_what_stood_there_and_ends_with_its_session() {
+fn late_approval_is_bound_to_path_state_and_session() {
     let world = hasty();
     let (report, secret) =
         (world.file("docs/report.txt", "the report"), world.file("docs/other.txt", "other"));
@@ -215,7 +215,7 @@ fn a_late_yes_is_for_what_stood_there_and_ends_with_its_session() {
 }
 
 #[test]
-fn a_missed_question_is_asked_again_with_its_retry_and_a_late_no_is_no_yes() {
+fn missed_question_is_asked_again_on_retry_and_late_denial_allows_nothing() {
     let world = hasty();
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
@@ -235,7 +235,7 @@ fn a_missed_question_is_asked_again_with_its_retry_and_a_late_no_is_no_yes() {
 }
 
 #[test]
-fn a_late_yes_serves_one_of_two_retries_at_once_and_not_the_same_call_as_a_task() {
+fn late_approval_serves_one_of_two_concurrent_retries_and_no_task() {
     let world = hasty();
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
@@ -258,7 +258,7 @@ fn a_late_yes_serves_one_of_two_retries_at_once_and_not_the_same_call_as_a_task(
 }
 
 #[test]
-fn a_late_yes_does_not_outlive_a_pause_or_a_no_for_the_session() {
+fn pause_or_session_denial_cancels_late_approval() {
     let world = hasty();
     let (report, other) = (world.file("docs/report.txt", "the report"), world.file("docs/other.txt", "more"));
     let mut client = world.connect("filesystem");

@@ -20,7 +20,7 @@ fn record(machine: &Machine) -> String {
 }
 
 #[test]
-fn a_session_whose_output_is_its_input_ends_and_says_why() {
+fn session_looping_output_to_input_ends_with_a_reason() {
     let mut machine = Machine::new(hostile::install);
     machine.start();
     let (from, mut to) = std::io::pipe().unwrap();
@@ -56,7 +56,7 @@ fn a_session_whose_output_is_its_input_ends_and_says_why() {
 }
 
 #[test]
-fn calls_that_are_taken_back_while_they_wait_leave_nothing_in_memory() {
+fn cancelled_pending_calls_free_their_memory() {
     const CALLS: usize = 60;
     const LENGTH: usize = 200 * 1024;
     // What a question and its call have of the text.
@@ -101,7 +101,7 @@ fn resident(machine: &Machine) -> u64 {
 }
 
 #[test]
-fn without_descriptors_to_show_it_a_question_is_denied_at_once() {
+fn question_is_denied_at_once_when_descriptors_run_out() {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
     machine.start();

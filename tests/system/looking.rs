@@ -71,7 +71,7 @@ struct Replayed {
 }
 
 #[test]
-fn a_standing_grant_counts_in_an_explanation_whether_the_trusted_process_runs_or_not() {
+fn policy_explain_counts_standing_grants_with_and_without_daemon() {
     let mut world = hostile::world();
     hostile::answers_before(&world);
     let secret = world.file("docs/secret.txt", "secret");
@@ -100,7 +100,7 @@ fn a_standing_grant_counts_in_an_explanation_whether_the_trusted_process_runs_or
 }
 
 #[test]
-fn the_record_is_replayed_by_the_policy_in_force_and_by_another() {
+fn audit_log_is_replayed_with_current_and_other_policy() {
     let world = hostile::world();
     let (secret, key) = (world.file("docs/secret.txt", "secret"), world.file(".ssh/key", "key"));
     let mut client = world.connect("hostile");

@@ -37,7 +37,7 @@ fn lives(client: &mut Client) {
 }
 
 #[test]
-fn more_sessions_than_a_runtime_has_threads_for_waiting_all_work_and_one_too_many_is_told_why() {
+fn sessions_beyond_blocking_threads_work_and_excess_session_gets_a_reason() {
     const SESSIONS: usize = 530;
     let mut machine = Machine::new(|prepared| {
         hostile::install(prepared);
@@ -120,7 +120,7 @@ impl Taken {
 }
 
 #[test]
-fn many_sandboxed_sessions_answer_at_once_and_leave_nothing() {
+fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
     let sessions = sandboxed();
     let mut machine = Machine::new(|prepared| {
         hostile::install(prepared);
@@ -176,7 +176,7 @@ fn many_sandboxed_sessions_answer_at_once_and_leave_nothing() {
 }
 
 #[test]
-fn all_sandboxes_are_watched_by_one_inotify_instance() {
+fn all_sandboxes_share_one_inotify_instance() {
     let mut machine = Machine::new(hostile::install);
     machine.start();
     let instances = |pid: u32| {
@@ -199,7 +199,7 @@ fn all_sandboxes_are_watched_by_one_inotify_instance() {
 }
 
 #[test]
-fn standard_error_without_a_line_feed_takes_no_memory_and_is_in_the_log() {
+fn endless_stderr_line_is_logged_in_bounded_memory() {
     let mut machine = Machine::new(|prepared| {
         scripted::install(
             prepared,
@@ -231,7 +231,7 @@ for m in messages():
 }
 
 #[test]
-fn giant_messages_of_six_sessions_stay_within_the_budget() {
+fn giant_messages_of_six_sessions_stay_within_budget() {
     const LENGTH: usize = 3_000_000;
     let mut machine = Machine::new(|prepared| {
         hostile::install(prepared);
@@ -266,7 +266,7 @@ fn giant_messages_of_six_sessions_stay_within_the_budget() {
 }
 
 #[test]
-fn clients_that_do_not_read_hold_their_share_and_others_go_on() {
+fn non_reading_clients_hold_only_their_share_of_the_budget() {
     let mut machine = Machine::new(hostile::install);
     machine.start();
     let before = status(&machine, "VmRSS");

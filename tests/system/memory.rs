@@ -35,8 +35,8 @@ const GIVES_BACK: [(&str, &str); 2] = [
 const EACH_LASTS: Duration = Duration::from_millis(61);
 
 #[test]
-fn grants_that_come_and_go_leave_nothing_in_memory() {
-    alone("memory::grants_that_come_and_go_leave_nothing_in_memory", |world, client, secret| {
+fn granting_and_revoking_leaks_no_memory() {
+    alone("memory::granting_and_revoking_leaks_no_memory", |world, client, secret| {
         let paced = (5 * churn() >= 1000).then(Instant::now);
         world.person.will(Next::Allow(Reach::Paths, Lifetime::Always));
         client.open(secret).ok();
@@ -49,9 +49,9 @@ fn grants_that_come_and_go_leave_nothing_in_memory() {
 }
 
 #[test]
-fn grants_given_beforehand_that_come_and_go_leave_nothing_in_memory() {
+fn pregranting_and_revoking_leaks_no_memory() {
     alone(
-        "memory::grants_given_beforehand_that_come_and_go_leave_nothing_in_memory",
+        "memory::pregranting_and_revoking_leaks_no_memory",
         |world, client, secret| {
             let (access, lifetime) = (AccessSet::only(Access::Read), Lifetime::Hour);
             let agent = world.daemon.known_clients().remove(0).key;

@@ -23,7 +23,7 @@ fn figures(world: &World) -> String {
 }
 
 #[test]
-fn figures_are_those_of_the_calls_that_were_made() {
+fn metrics_match_the_calls_made() {
     let world = hostile::world();
     let (granted, other) = (world.file("docs/a.txt", "a"), world.file("other/b.txt", "b"));
     let mut client = world.connect("hostile");
@@ -69,7 +69,7 @@ fn figures_are_those_of_the_calls_that_were_made() {
 }
 
 #[test]
-fn a_refused_path_is_on_record_with_the_roots_and_an_allowed_one_is_not() {
+fn refused_path_is_recorded_with_roots_and_allowed_path_without() {
     let world = World::new();
     let (granted, other) = (world.file("docs/a.txt", "a"), world.file("other/b.txt", "b"));
     let mut client = world.connect("filesystem");
@@ -93,7 +93,7 @@ fn a_refused_path_is_on_record_with_the_roots_and_an_allowed_one_is_not() {
 }
 
 #[test]
-fn the_command_prints_figures_and_finds_what_is_on_record_with_and_without_a_trusted_process() {
+fn metrics_and_audit_search_work_with_and_without_daemon() {
     let mut machine = Machine::new(hostile::install);
     machine.start();
     let mut client = machine.connect();
@@ -140,7 +140,7 @@ fn the_command_prints_figures_and_finds_what_is_on_record_with_and_without_a_tru
 }
 
 #[test]
-fn the_memory_that_messages_hold_is_a_figure_while_they_are_on_their_way() {
+fn in_flight_message_memory_is_a_metric() {
     let world = hostile::world();
     let mut deaf = world.connect_deaf("hostile");
     deaf.begin_call("big", json!({ "bytes": 3_000_000 }));

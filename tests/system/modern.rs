@@ -135,7 +135,7 @@ fn told(answer: &Value) -> Value {
 }
 
 #[test]
-fn a_client_and_a_server_of_the_sdk_without_a_handshake_say_the_same_as_alone() {
+fn stateless_sdk_client_and_server_behave_as_without_ironcurtain() {
     for args in [[].as_slice(), &["--alone"]] {
         let world = python(args);
         let told = through(&world, "auto");
@@ -151,7 +151,7 @@ fn a_client_and_a_server_of_the_sdk_without_a_handshake_say_the_same_as_alone() 
 }
 
 #[test]
-fn a_client_of_the_sdk_with_a_handshake_uses_a_server_of_the_sdk_that_has_none() {
+fn handshake_sdk_client_uses_stateless_sdk_server() {
     let world = python(&["--alone"]);
     let told = through(&world, "legacy");
     assert_eq!((&told["version"], &told["asked"]), (&json!("2025-11-25"), &json!(["Who are you?"])));
@@ -163,7 +163,7 @@ fn a_client_of_the_sdk_with_a_handshake_uses_a_server_of_the_sdk_that_has_none()
 }
 
 #[test]
-fn a_client_of_the_sdk_without_a_handshake_uses_a_server_that_has_one() {
+fn stateless_sdk_client_uses_handshake_server() {
     let world = scripted::world(ASKS);
     let told = through(&world, "auto");
     assert_eq!((&told["version"], &told["asked"]), (&json!("2026-07-28"), &json!(["who?", "who?"])));
@@ -173,7 +173,7 @@ fn a_client_of_the_sdk_without_a_handshake_uses_a_server_that_has_one() {
 }
 
 #[test]
-fn a_retry_is_the_call_that_was_judged_and_every_other_is_refused() {
+fn retry_must_match_the_judged_call() {
     let world = scripted::world(ASKS);
     let mut client = world.start("hostile");
     let arguments = json!({ "n": 1, "text": "a" });
@@ -206,7 +206,7 @@ fn a_retry_is_the_call_that_was_judged_and_every_other_is_refused() {
 }
 
 #[test]
-fn a_client_with_a_handshake_is_asked_what_a_server_without_one_requires() {
+fn handshake_client_gets_input_requests_of_stateless_server() {
     let world = scripted::world(ALONE);
     let mut client = world.start("hostile");
     let greeting = client.greet(&json!({ "elicitation": {}, "sampling": {} }));
@@ -246,7 +246,7 @@ fn a_client_with_a_handshake_is_asked_what_a_server_without_one_requires() {
 }
 
 #[test]
-fn what_a_server_without_a_handshake_asks_for_is_over_when_the_call_is_taken_back() {
+fn input_request_of_stateless_server_ends_when_call_is_cancelled() {
     let world = scripted::world(ALONE);
     let mut client = world.start("hostile");
     client.greet(&json!({ "elicitation": {} }));
@@ -265,7 +265,7 @@ fn what_a_server_without_a_handshake_asks_for_is_over_when_the_call_is_taken_bac
 }
 
 #[test]
-fn a_server_that_does_not_start_is_told_to_a_client_without_a_handshake() {
+fn stateless_client_gets_server_start_failure() {
     let world = scripted::world("sys.stderr.write('no database\\n'); sys.exit(5)");
     let mut client = world.start("hostile");
     for _ in 0..2 {
@@ -282,7 +282,7 @@ fn a_server_that_does_not_start_is_told_to_a_client_without_a_handshake() {
 }
 
 #[test]
-fn a_client_that_asks_for_a_revision_to_come_is_told_which_there_are_and_may_shake_hands() {
+fn unknown_protocol_version_lists_supported_ones_and_handshake_may_follow() {
     let world = scripted::world(
         "for m in messages():\n    if m['method'] == 'initialize': greet(m)\n    elif m['method'] == 'tools/call': answer(m)",
     );
@@ -299,7 +299,7 @@ fn a_client_that_asks_for_a_revision_to_come_is_told_which_there_are_and_may_sha
 }
 
 #[test]
-fn a_client_without_a_handshake_that_hangs_up_has_its_answers_first() {
+fn stateless_client_eof_still_delivers_responses() {
     let world = scripted::world(
         "for m in messages():\n    if m['method'] == 'initialize': greet(m)\n    elif m['method'] == 'tools/call': answer(m)",
     );
@@ -314,7 +314,7 @@ fn a_client_without_a_handshake_that_hangs_up_has_its_answers_first() {
 }
 
 #[test]
-fn what_is_refused_to_a_client_without_a_handshake_is_on_record() {
+fn requests_refused_to_stateless_client_are_recorded() {
     let world = hostile::world();
     let mut client = world.start("hostile");
     let meta = |version: &str| json!({ "io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientCapabilities": {} });

@@ -88,7 +88,7 @@ impl Drop for Speaker {
 }
 
 #[test]
-fn every_answer_is_the_servers_own() {
+fn responses_pass_through_byte_for_byte() {
     let world = World::with(|w| {
         reference::configure(w, &json!({ "everything": reference::entry("server-everything") }));
         let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "everything", "comment": "", "args": args });

@@ -45,7 +45,7 @@ fn are_asked(world: &World, questions: usize) {
 }
 
 #[test]
-fn a_late_yes_is_for_the_bytes_that_are_sent_and_for_no_others() {
+fn late_approval_applies_only_to_identical_bytes() {
     let world = hasty();
     let report = world.file("docs/r\u{e9}sum\u{e9}.txt", "one\ntwo\n");
     let path = report.to_str().unwrap();
@@ -85,7 +85,7 @@ fn a_late_yes_is_for_the_bytes_that_are_sent_and_for_no_others() {
 }
 
 #[test]
-fn a_late_yes_is_none_once_the_person_has_said_no_to_the_same_call_in_other_words() {
+fn denial_of_equivalent_call_cancels_late_approval() {
     let world = hasty();
     let report = world.file("docs/report.txt", "the report");
     let other = world.file("docs/other.txt", "other");
@@ -103,7 +103,7 @@ fn a_late_yes_is_none_once_the_person_has_said_no_to_the_same_call_in_other_word
 }
 
 #[test]
-fn an_answer_to_a_call_that_was_taken_back_serves_no_later_call_of_its_id() {
+fn answer_to_cancelled_call_is_not_used_for_reused_id() {
     let world = hostile::world();
     let (harmless, secret) = (world.file("docs/a.txt", "a"), world.file("docs/secret.txt", "secret"));
     let mut client = world.connect("hostile");
@@ -126,7 +126,7 @@ fn an_answer_to_a_call_that_was_taken_back_serves_no_later_call_of_its_id() {
 }
 
 #[test]
-fn calls_that_wait_for_one_that_is_taken_back_are_questions_that_count() {
+fn calls_queued_behind_a_cancelled_call_count_as_questions() {
     let world = world(&json!({ "questionsPerMinute": 3, "denialHoldsSeconds": 0 }));
     let file = world.file("docs/a.txt", "a");
     let mut client = world.connect("hostile");
@@ -152,7 +152,7 @@ fn calls_that_wait_for_one_that_is_taken_back_are_questions_that_count() {
 }
 
 #[test]
-fn a_flood_of_questions_is_bounded_hides_no_other_agent_s_and_ends_with_one_pause() {
+fn question_flood_is_bounded_and_one_pause_ends_it() {
     const MOST: usize = 100;
     let world = world(&json!({ "questionsPerMinute": 1000, "denialHoldsSeconds": 0 }));
     let files: Vec<_> = (0..MOST + 20).map(|n| world.file(&format!("docs/{n}.txt"), "x")).collect();

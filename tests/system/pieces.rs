@@ -14,12 +14,12 @@ fn call(id: u64, tool: &str, arguments: &Value) -> Value {
 }
 
 #[test]
-fn calls_of_one_piece_are_answered_in_their_order_and_each_is_on_record() {
+fn calls_from_one_write_are_answered_in_order_and_recorded() {
     in_their_order(true);
 }
 
 #[test]
-fn calls_that_came_before_their_server_was_there_are_answered_in_their_order_too() {
+fn calls_received_before_server_start_are_answered_in_order() {
     in_their_order(false);
 }
 

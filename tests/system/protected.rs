@@ -25,7 +25,7 @@ fn links(world: &World, below: &str, to: &Path) {
 }
 
 #[test]
-fn a_policy_that_comes_to_lie_in_a_granted_folder_is_not_taken_and_is_out_of_reach_from_then_on() {
+fn policy_linked_into_granted_folder_is_rejected_and_protected() {
     let world = hostile::world();
     let (other, target) = (world.file("dotfiles/other.txt", "other"), world.path("dotfiles/policy.json"));
     let mut client = world.connect("hostile");
@@ -59,7 +59,7 @@ fn a_policy_that_comes_to_lie_in_a_granted_folder_is_not_taken_and_is_out_of_rea
 }
 
 #[test]
-fn settings_and_servers_that_come_to_lie_in_a_granted_folder_are_not_taken_either() {
+fn settings_linked_into_granted_folder_are_rejected() {
     let world = hostile::world();
     let other = world.file("dotfiles/other.txt", "other");
     world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
@@ -113,7 +113,7 @@ fn not_started(machine: &Machine) -> String {
 }
 
 #[test]
-fn what_lies_where_a_server_may_write_does_not_begin_to_be_in_force_either() {
+fn files_writable_by_a_server_do_not_come_into_force() {
     let mut machine = Machine::new(|w| {
         hostile::install_contained(w, &json!({ "filesystem": { "allowWrite": ["~/dotfiles"] } }));
     });
@@ -131,7 +131,7 @@ fn what_lies_where_a_server_may_write_does_not_begin_to_be_in_force_either() {
 }
 
 #[test]
-fn what_is_made_at_the_first_start_is_made_through_no_link_and_in_no_folder_of_others() {
+fn first_start_creates_no_files_through_links_or_in_foreign_folders() {
     let mut machine = Machine::new(hostile::install);
     let planted = machine.home.person.join("planted");
     for file in [machine.home.audit().join("audit.jsonl"), machine.home.database()] {
@@ -153,7 +153,7 @@ fn what_is_made_at_the_first_start_is_made_through_no_link_and_in_no_folder_of_o
 }
 
 #[test]
-fn a_link_in_a_folder_of_secrets_protects_what_it_leads_to_also_one_that_appears() {
+fn symlink_targets_of_secret_folders_are_protected_including_new_links() {
     let world = World::with(|w| {
         hostile::install(w);
         for folder in [".ssh", ".kube", "work"] {
@@ -192,7 +192,7 @@ fn checkout() -> (TempDir, PathBuf) {
 }
 
 #[test]
-fn a_program_of_ours_that_others_can_write_is_not_started() {
+fn own_program_writable_by_others_is_not_started() {
     let (_checkout, ours) = checkout();
     let world = World::run_by(ours.clone(), |_| {});
     let note = world.file("docs/note.txt", "note");
@@ -210,7 +210,7 @@ fn a_program_of_ours_that_others_can_write_is_not_started() {
 }
 
 #[test]
-fn a_program_that_another_server_may_write_is_not_started_with_a_sandbox_or_without() {
+fn program_writable_by_another_server_is_not_started() {
     for sandbox in [json!({}), json!(false)] {
         let world = World::with(|w| {
             let tool = w.home.person.join("tools/own");
@@ -255,7 +255,7 @@ fn a_program_that_another_server_may_write_is_not_started_with_a_sandbox_or_with
 }
 
 #[test]
-fn our_programs_in_a_granted_checkout_are_read_and_not_replaced() {
+fn own_programs_in_granted_checkout_are_read_only() {
     let (_checkout, ours) = checkout();
     fs::write(ours.join("built.d"), "built").unwrap();
     let source = ours.ancestors().nth(2).unwrap().join("source.rs");
@@ -286,7 +286,7 @@ fn our_programs_in_a_granted_checkout_are_read_and_not_replaced() {
 }
 
 #[test]
-fn a_clients_configuration_is_denied_in_the_home_and_asked_about_in_a_project() {
+fn client_configuration_is_denied_in_home_and_asks_in_project() {
     let world = hostile::world();
     let (own, project) = (world.file(".cursor/mcp.json", "{}"), world.file("docs/app/.mcp.json", "{}"));
     let note = world.file("docs/app/note.txt", "note");

@@ -74,7 +74,7 @@ fn planted(path: &Path, when: &'static str) -> Consequence {
 }
 
 #[test]
-fn a_push_to_a_stranger_names_push_remote_and_branch_first() {
+fn push_to_unknown_remote_lists_remote_and_branch_first() {
     let world = world();
     let repo = world.path("work/app");
     std::fs::create_dir_all(&repo).unwrap();
@@ -103,7 +103,7 @@ fn a_push_to_a_stranger_names_push_remote_and_branch_first() {
 }
 
 #[test]
-fn a_mail_names_who_gets_it_and_an_issue_its_repository() {
+fn mail_question_names_recipients_and_issue_question_its_repository() {
     let world = world();
     let mut client = world.connect("hostile");
     let mail = json!({ "to": ["boss@rival.example"], "subject": "Figures", "body": "x".repeat(300) });
@@ -132,7 +132,7 @@ fn a_mail_names_who_gets_it_and_an_issue_its_repository() {
 }
 
 #[test]
-fn what_is_opened_for_a_new_name_and_what_runs_later_are_lines_of_their_own() {
+fn folder_access_for_new_file_and_autostart_are_separate_lines() {
     let world = World::new();
     let (there, new) = (world.file("docs/there.txt", "12 bytes yes"), world.path("docs/new.txt"));
     let hook = world.file("docs/.git/hooks/pre-commit", "old");
@@ -167,7 +167,7 @@ fn what_is_opened_for_a_new_name_and_what_runs_later_are_lines_of_their_own() {
 }
 
 #[test]
-fn what_runs_later_is_allowed_once_and_no_longer_whatever_its_kind() {
+fn autostart_file_of_any_kind_is_allowed_only_once() {
     let world = World::new();
     let mut client = world.connect("filesystem");
     for name in [".git/hooks/pre-commit", ".vscode/tasks.json", ".mcp.json", "package.json", ".envrc"] {
@@ -184,7 +184,7 @@ fn what_runs_later_is_allowed_once_and_no_longer_whatever_its_kind() {
 }
 
 #[test]
-fn more_than_anybody_reads_is_refused_and_less_is_shown_in_full() {
+fn unreadably_long_question_is_refused_and_shorter_is_shown_in_full() {
     let world = World::new();
     let path = world.path("docs/new.txt");
     let mut client = world.connect("filesystem");
@@ -198,7 +198,7 @@ fn more_than_anybody_reads_is_refused_and_less_is_shown_in_full() {
 }
 
 #[test]
-fn another_kind_of_thing_at_the_path_is_asked_about_again() {
+fn file_type_change_at_path_asks_again() {
     for lifetime in [Lifetime::Once, Lifetime::Session] {
         let world = World::new();
         let (file, new) = (world.file("docs/a.txt", "a"), world.path("docs/new.txt"));
@@ -251,7 +251,7 @@ fn another_kind_of_thing_at_the_path_is_asked_about_again() {
 }
 
 #[test]
-fn what_a_write_and_an_edit_would_change_in_the_file_is_shown_in_its_lines() {
+fn write_and_edit_questions_show_a_line_diff() {
     let world = World::new();
     let before: String = (1..=20).map(|n| format!("{n}\n")).collect();
     let file = world.file("docs/list.txt", &before);
@@ -282,7 +282,7 @@ fn what_a_write_and_an_edit_would_change_in_the_file_is_shown_in_its_lines() {
 }
 
 #[test]
-fn only_what_reads_or_changes_files_that_are_there_from_a_sandbox_is_answered_together_with_others() {
+fn only_sandboxed_access_to_existing_files_can_be_batched() {
     let world = World::new();
     let (one, two) = (world.file("docs/one.txt", "1"), world.file("docs/two.txt", "2"));
     let package = world.file("docs/package.json", "{}");

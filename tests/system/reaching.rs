@@ -22,7 +22,7 @@ fn asks(world: &World, client: &mut Client) -> usize {
 }
 
 #[test]
-fn nobody_is_asked_about_what_can_reach_nothing() {
+fn calls_that_reach_nothing_need_no_approval() {
     let world = world(&json!({}));
     let file = world.file("docs/plan.txt", "secret");
     let mut client = world.connect("hostile");
@@ -40,7 +40,7 @@ fn nobody_is_asked_about_what_can_reach_nothing() {
 }
 
 #[test]
-fn an_entry_that_opens_anything_is_asked_about() {
+fn server_with_any_access_requires_approval() {
     for open in [
         json!(false),
         json!({ "view": "host-read" }),
@@ -60,7 +60,7 @@ fn an_entry_that_opens_anything_is_asked_about() {
 }
 
 #[test]
-fn what_is_granted_makes_it_asked_about_until_it_is_taken_back() {
+fn granted_access_requires_approval_until_revoked() {
     let world = world(&json!({}));
     let file = world.file("docs/plan.txt", "secret");
     let mut client = world.connect("hostile");
@@ -75,7 +75,7 @@ fn what_is_granted_makes_it_asked_about_until_it_is_taken_back() {
 }
 
 #[test]
-fn what_is_open_for_one_call_makes_the_others_asked_about() {
+fn one_call_grant_makes_concurrent_calls_ask() {
     let world = world(&json!({}));
     let file = world.file("docs/plan.txt", "secret");
     let mut client = world.connect("hostile");
@@ -91,7 +91,7 @@ fn what_is_open_for_one_call_makes_the_others_asked_about() {
 }
 
 #[test]
-fn a_yes_that_could_not_work_is_not_asked_for_and_the_entry_that_would_help_is_named() {
+fn impossible_network_call_is_refused_and_names_the_missing_entry() {
     let fetches = |sandbox: Value| {
         World::with(move |prepared| {
             hostile::install_contained(prepared, &sandbox);
@@ -125,7 +125,7 @@ fn a_yes_that_could_not_work_is_not_asked_for_and_the_entry_that_would_help_is_n
 }
 
 #[test]
-fn a_path_that_the_server_could_never_be_shown_is_not_asked_for_and_says_what_would_help() {
+fn unmountable_path_is_refused_with_advice() {
     let world = hostile::world();
     let file = world.file("docs/plan.txt", "plan");
     let at = |name: &str| world.path("docs").join(name);

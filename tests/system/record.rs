@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_decision_is_on_record_before_the_server_sees_the_call() {
+fn decision_is_recorded_before_server_receives_call() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     for _ in 0..20 {
@@ -30,7 +30,7 @@ fn a_decision_is_on_record_before_the_server_sees_the_call() {
 }
 
 #[test]
-fn a_rule_whose_reason_begins_with_approved_is_not_taken_for_the_persons_answer() {
+fn rule_reason_starting_with_approved_is_not_a_user_answer() {
     let world = World::with(|w| {
         hostile::install(w);
         let open = json!({ "name": "docs", "description": "d", "principle": "p", "reason": "approved: by the team",
@@ -53,7 +53,7 @@ fn a_rule_whose_reason_begins_with_approved_is_not_taken_for_the_persons_answer(
 }
 
 #[test]
-fn the_person_sees_what_the_record_leaves_out_and_the_record_proves_it() {
+fn question_shows_omitted_content_and_log_holds_its_hash() {
     let world = World::new();
     let script = world.file("docs/run.sh", "old");
     let mut client = world.connect("filesystem");
@@ -89,7 +89,7 @@ fn the_person_sees_what_the_record_leaves_out_and_the_record_proves_it() {
 }
 
 #[test]
-fn while_the_record_cannot_be_written_nothing_is_allowed() {
+fn unwritable_audit_log_denies_every_call() {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
     machine.start();
@@ -122,7 +122,7 @@ fn while_the_record_cannot_be_written_nothing_is_allowed() {
 }
 
 #[test]
-fn a_record_that_is_not_the_one_that_was_written_stops_every_decision_and_is_told() {
+fn tampered_audit_log_stops_all_decisions_and_is_reported() {
     let mut machine = Machine::new(hostile::install);
     machine.start();
     let mut client = machine.connect();
@@ -173,7 +173,7 @@ fn a_record_that_is_not_the_one_that_was_written_stops_every_decision_and_is_tol
 }
 
 #[test]
-fn a_record_whose_end_was_cut_off_between_two_entries_is_not_whole() {
+fn truncated_audit_log_fails_verification() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("heard").ok();
@@ -206,7 +206,7 @@ fn decided_of_others(world: &World) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn prompts_resources_and_what_is_turned_away_are_on_record() {
+fn prompts_resources_and_refusals_are_recorded() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
@@ -240,7 +240,7 @@ fn prompts_resources_and_what_is_turned_away_are_on_record() {
 }
 
 #[test]
-fn a_client_that_talks_nonsense_does_not_fill_the_record() {
+fn invalid_client_messages_do_not_fill_audit_log() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.send_raw("nonsense\n".repeat(300).as_bytes());
@@ -260,7 +260,7 @@ fn sessions_on_record(log: &str) -> [usize; 3] {
 }
 
 #[test]
-fn every_session_that_began_has_an_end_on_record() {
+fn every_session_start_has_a_recorded_end() {
     let mut machine = Machine::new(hostile::install);
     machine.start();
     let record = |machine: &Machine| {
@@ -285,7 +285,7 @@ fn every_session_that_began_has_an_end_on_record() {
 }
 
 #[test]
-fn a_deaf_client_costs_a_bounded_amount_of_memory() {
+fn non_reading_client_uses_bounded_memory() {
     let mut machine = Machine::new(hostile::install);
     machine.start();
     let mut deaf = machine.connect_deaf();

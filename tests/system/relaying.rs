@@ -8,7 +8,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 #[test]
-fn a_conversation_into_a_file_is_relayed_and_ends_with_the_client() {
+fn session_with_file_stdout_is_relayed_and_ends_with_client() {
     let world = World::new();
     let path = world.path("answers.jsonl");
     let mut shim = Command::new(programs().join("ironcurtain-shim"))

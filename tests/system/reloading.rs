@@ -21,7 +21,7 @@ const SERVERS: &str = "mcp-servers.json";
 const SETTINGS: &str = "config.json";
 
 #[test]
-fn a_new_rule_denies_the_next_call_and_its_twin_still_works() {
+fn new_rule_denies_the_next_call_only_where_it_matches() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("heard").ok();
@@ -35,7 +35,7 @@ fn a_new_rule_denies_the_next_call_and_its_twin_still_works() {
 }
 
 #[test]
-fn a_folder_that_a_rule_no_longer_opens_is_gone_for_the_kernel() {
+fn folder_removed_from_rule_is_unmounted() {
     let world = hostile::world();
     let (open, other) = (world.file("docs/open.txt", "open"), world.file("kept/kept.txt", "kept"));
     let mut client = world.connect("hostile");
@@ -66,7 +66,7 @@ fn a_folder_that_a_rule_no_longer_opens_is_gone_for_the_kernel() {
 }
 
 #[test]
-fn a_server_that_holds_on_to_what_a_rule_no_longer_opens_is_started_anew() {
+fn server_holding_files_removed_from_rule_is_restarted() {
     let world = hostile::world();
     let open = world.file("docs/open.txt", "open");
     let within = json!({ "paths": { "roles": ["read-path"], "within": world.path("docs") } });
@@ -85,7 +85,7 @@ fn a_server_that_holds_on_to_what_a_rule_no_longer_opens_is_started_anew() {
 }
 
 #[test]
-fn a_call_under_way_keeps_nothing_that_the_policy_no_longer_allows() {
+fn in_flight_call_loses_access_removed_by_policy() {
     let world = hostile::world();
     world.changes_policy(|w| w.edit(ANNOTATIONS, |f| annotate(f, "slow", json!({ "path": ["read-path"] }))));
     // Not free any more.
@@ -110,7 +110,7 @@ fn a_call_under_way_keeps_nothing_that_the_policy_no_longer_allows() {
 }
 
 #[test]
-fn an_open_question_is_judged_again_by_another_policy() {
+fn policy_change_rejudges_open_question() {
     for (then, outcome) in [("deny", Err("DENIED: settled (rule `settled`)")), ("allow", Ok("note"))] {
         let world = hostile::world();
         let note = world.file("docs/note.txt", "note");
@@ -129,7 +129,7 @@ fn an_open_question_is_judged_again_by_another_policy() {
 }
 
 #[test]
-fn a_late_yes_is_none_under_a_policy_that_asks_for_another_reason_or_forbids_it() {
+fn policy_change_invalidates_late_approval() {
     let world = hostile::world();
     world.edit(SETTINGS, |settings| settings["questionDeadlineSeconds"] = json!(1));
     let note = world.file("docs/note.txt", "note");
@@ -157,7 +157,7 @@ fn a_late_yes_is_none_under_a_policy_that_asks_for_another_reason_or_forbids_it(
 }
 
 #[test]
-fn whichever_way_an_editor_writes_it_is_noticed() {
+fn file_changes_are_detected_for_every_write_style() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let elsewhere = world.path("dotfiles/policy.json");
@@ -189,7 +189,7 @@ fn whichever_way_an_editor_writes_it_is_noticed() {
 }
 
 #[test]
-fn a_list_that_is_edited_applies() {
+fn edited_list_applies() {
     let world = hostile::world();
     let lists = |names: &[&str]| json!({ "lists": { "friends": { "values": names } } }).to_string();
     world.changes_policy(|w| w.replaces(LISTS, &lists(&["alice"])));
@@ -213,7 +213,7 @@ fn a_list_that_is_edited_applies() {
 }
 
 #[test]
-fn another_policy_is_on_record_with_both_hashes_and_so_is_the_one_of_each_call() {
+fn policy_change_and_each_call_record_policy_hashes() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("heard").ok();
@@ -245,7 +245,7 @@ fn another_policy_is_on_record_with_both_hashes_and_so_is_the_one_of_each_call()
 }
 
 #[test]
-fn the_next_session_has_the_servers_that_are_configured_now() {
+fn next_session_uses_current_servers() {
     let world = hostile::world();
     let mut running = world.connect("hostile");
     let environ = |client: &mut Client| client.plain("environ").ok().contains("MARK");
@@ -274,7 +274,7 @@ fn the_next_session_has_the_servers_that_are_configured_now() {
 }
 
 #[test]
-fn the_next_session_has_the_settings_of_now() {
+fn next_session_uses_current_settings() {
     let world = hostile::world();
     let note = world.file("docs/note.txt", "note");
     let mut running = world.connect("hostile");
@@ -292,7 +292,7 @@ fn the_next_session_has_the_settings_of_now() {
 }
 
 #[test]
-fn what_was_granted_holds_no_longer_than_the_policy_lets_it() {
+fn policy_change_ends_grants_it_no_longer_permits() {
     let world = hostile::world();
     let note = world.file("docs/note.txt", "note");
     let mut client = world.connect("hostile");

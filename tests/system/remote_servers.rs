@@ -52,7 +52,7 @@ fn recorded(world: &World, event: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_remote_server_is_judged_asked_about_and_on_record_as_any_other() {
+fn remote_server_calls_are_judged_approved_and_recorded() {
     let far = Far::start();
     let headers = json!({ "Authorization": "Bearer abc123def", "X-Team": "blue" });
     let world = world(&json!({ "type": "http", "url": far.url(), "headers": headers }));
@@ -108,7 +108,7 @@ fn a_remote_server_is_judged_asked_about_and_on_record_as_any_other() {
 }
 
 #[test]
-fn a_grant_for_a_remote_server_opens_its_calls_and_no_file() {
+fn remote_server_grant_allows_calls_and_mounts_nothing() {
     let far = Far::start();
     let world = world(&json!({ "url": far.url() }));
     let report = world.file("docs/report.txt", "numbers");
@@ -126,7 +126,7 @@ fn a_grant_for_a_remote_server_opens_its_calls_and_no_file() {
 }
 
 #[test]
-fn the_tools_of_a_remote_server_are_annotated_as_any_others() {
+fn remote_server_tools_can_be_annotated() {
     let far = Far::start();
     let world = world(&json!({ "url": far.url(), "headers": { "X-Key": "k-1" } }));
     let ironcurtain = |arguments: &[&str]| {

@@ -46,7 +46,7 @@ fn push(client: &mut Client, path: &Path, remote: &str) -> Outcome {
 }
 
 #[test]
-fn a_named_remote_is_judged_by_where_it_leads() {
+fn git_remote_name_is_judged_by_its_url() {
     let world = world();
     repository(&world, "work/app", "https://github.com/acme/app.git");
     let repo = world.path("work/app");
@@ -66,7 +66,7 @@ fn a_named_remote_is_judged_by_where_it_leads() {
 }
 
 #[test]
-fn a_remote_that_changes_while_it_is_asked_about_is_a_new_question() {
+fn git_remote_changed_during_question_asks_again() {
     let world = world();
     repository(&world, "work/app", "https://one.example/x");
     let repo = world.path("work/app");
@@ -86,7 +86,7 @@ fn a_remote_that_changes_while_it_is_asked_about_is_a_new_question() {
 }
 
 #[test]
-fn git_is_not_looked_into_where_the_call_may_not_go() {
+fn git_config_outside_granted_paths_is_not_read() {
     let world = world();
     repository(&world, "closed/app", "https://github.com/closed/app");
     repository(&world, ".ssh/app", "https://github.com/secret/app");

@@ -57,7 +57,7 @@ fn each() -> [(&'static str, Value, &'static str); 4] {
 }
 
 #[test]
-fn a_server_without_a_sandbox_gets_no_request_that_nobody_allowed() {
+fn unsandboxed_server_gets_no_unapproved_request() {
     let world = hostile::contained(&json!(false));
     let mut client = world.connect("hostile");
     for (method, params, expected) in each() {
@@ -81,7 +81,7 @@ fn a_server_without_a_sandbox_gets_no_request_that_nobody_allowed() {
 }
 
 #[test]
-fn a_resource_that_is_a_file_is_judged_as_that_file() {
+fn file_resource_is_judged_by_its_path() {
     let world = hostile::contained(&json!(false));
     let key = world.file("keys/key.txt", "a private key");
     let link = world.path("docs/link.txt");
@@ -105,7 +105,7 @@ fn a_resource_that_is_a_file_is_judged_as_that_file() {
 }
 
 #[test]
-fn a_server_that_reaches_nothing_beyond_the_grants_is_asked_freely_and_on_record() {
+fn requests_to_confined_server_are_free_and_recorded() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -123,7 +123,7 @@ fn a_server_that_reaches_nothing_beyond_the_grants_is_asked_freely_and_on_record
 }
 
 #[test]
-fn a_rule_can_name_a_request() {
+fn rule_can_match_a_request() {
     let world = World::with(|prepared| {
         hostile::install(prepared);
         let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
@@ -147,7 +147,7 @@ fn a_rule_can_name_a_request() {
 }
 
 #[test]
-fn a_server_is_sent_known_fields_and_nothing_beside_them() {
+fn server_receives_only_known_fields() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let secret = "s".repeat(60_000);

@@ -48,7 +48,7 @@ struct Round {
 }
 
 #[test]
-fn nothing_is_allowed_that_comes_after_a_revocation_whatever_the_agent_does() {
+fn no_call_is_allowed_after_revocation() {
     let mut found = Vec::new();
     while found.len() < rounds() {
         found.extend(revocations((rounds() - found.len()).min(ROUNDS_TOGETHER)));
@@ -221,7 +221,7 @@ fn taken_back_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&M
 }
 
 #[test]
-fn what_is_taken_back_on_a_full_disk_does_not_come_back() {
+fn revocation_on_full_disk_is_permanent() {
     let fill = |machine: &Machine| machine.limit_files(Some(room_of_the_log(machine)));
     taken_back_while(fill, |_, ()| {}, "the audit log cannot be written: File too large");
 }
@@ -231,7 +231,7 @@ fn room_of_the_log(machine: &Machine) -> u64 {
 }
 
 #[test]
-fn what_is_taken_back_beside_a_locked_database_does_not_come_back() {
+fn revocation_with_locked_database_is_permanent() {
     let lock = |machine: &Machine| {
         let other = rusqlite::Connection::open(machine.home.database()).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -244,7 +244,7 @@ fn what_is_taken_back_beside_a_locked_database_does_not_come_back() {
 const BEYOND_MODES: u64 = 0b110;
 
 #[test]
-fn what_is_taken_back_in_a_folder_that_cannot_be_written_is_stored_in_the_files_that_are_open() {
+fn revocation_in_read_only_folder_is_stored_through_open_files() {
     let mut machine = Machine::new(hostile::install);
     let (secret, other) =
         (machine.file("docs/secret.txt", "secret"), machine.file("docs/other.txt", "other"));
@@ -280,7 +280,7 @@ fn kills() -> u64 {
 }
 
 #[test]
-fn a_kill_at_any_instant_of_a_revocation_leaves_the_record_and_the_grants_of_one_mind() {
+fn kill_during_revocation_keeps_log_and_grants_consistent() {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
     let (mut gone, mut there) = (0, 0);
@@ -332,7 +332,7 @@ fn revoke(home: &Path, id: &str) -> bool {
 }
 
 #[test]
-fn two_that_take_back_the_same_at_once_and_everything_at_once() {
+fn concurrent_revocations_of_one_and_all_grants_succeed() {
     let mut machine = Machine::new(hostile::install);
     let files: Vec<_> = (0..4).map(|n| machine.file(&format!("docs/{n}.txt"), "text")).collect();
     machine.start();

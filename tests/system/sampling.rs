@@ -58,7 +58,7 @@ fn model(client: &mut Client) -> Value {
 }
 
 #[test]
-fn the_person_sees_the_whole_text_and_a_yes_lets_the_model_answer() {
+fn sampling_question_shows_full_text_and_approval_reaches_the_model() {
     let world = world("");
     world.person.will(Next::Allow(Reach::Request, Lifetime::Once));
     let mut client = connect(&world, &json!({ "sampling": {} }));
@@ -80,7 +80,7 @@ fn the_person_sees_the_whole_text_and_a_yes_lets_the_model_answer() {
 }
 
 #[test]
-fn a_no_keeps_it_from_the_client_and_tells_the_server() {
+fn denied_sampling_never_reaches_client_and_server_gets_error() {
     let world = world("ask");
     world.person.will(Next::Deny);
     let mut client = connect(&world, &json!({ "sampling": {} }));
@@ -95,7 +95,7 @@ fn a_no_keeps_it_from_the_client_and_tells_the_server() {
 }
 
 #[test]
-fn the_setting_allows_or_denies_without_a_question() {
+fn sampling_setting_allows_or_denies_without_a_question() {
     let allowing = world("allow");
     let mut client = connect(&allowing, &json!({ "sampling": {} }));
     let call = client.begin_call("heard", json!({}));
@@ -112,7 +112,7 @@ fn the_setting_allows_or_denies_without_a_question() {
 }
 
 #[test]
-fn a_client_without_a_model_is_not_asked_and_nor_is_the_person() {
+fn sampling_without_client_support_asks_nobody() {
     let world = world("");
     let mut client = connect(&world, &json!({}));
     assert!(!client.call("now", json!({})).ok().contains("sampling"));
@@ -122,7 +122,7 @@ fn a_client_without_a_model_is_not_asked_and_nor_is_the_person() {
 }
 
 #[test]
-fn no_request_for_the_model_takes_the_yes_to_another_one() {
+fn sampling_approval_covers_one_request() {
     let world = world("");
     let mut clients = [(); 2].map(|()| connect(&world, &json!({ "sampling": {} })));
     let mut calls = Vec::new();
@@ -155,7 +155,7 @@ fn no_request_for_the_model_takes_the_yes_to_another_one() {
 }
 
 #[test]
-fn a_request_for_the_model_that_nobody_answered_is_not_kept_for_a_late_yes() {
+fn unanswered_sampling_request_accepts_no_late_approval() {
     let world = World::with(|prepared| {
         scripted::install(prepared, SCRIPT);
         let settings = json!({ "questionDeadlineSeconds": 1, "denialHoldsSeconds": 0 });
@@ -174,7 +174,7 @@ fn a_request_for_the_model_that_nobody_answered_is_not_kept_for_a_late_yes() {
 }
 
 #[test]
-fn a_paused_agent_s_model_is_not_asked_whatever_the_setting_says() {
+fn paused_agent_gets_no_sampling_even_if_setting_allows() {
     let world = world("allow");
     let mut client = connect(&world, &json!({ "sampling": {} }));
     // Asked for before the pause, and asked by the server after it.

@@ -34,7 +34,7 @@ fn issue(repo: &str, title: &str) -> Value {
 }
 
 #[test]
-fn a_tool_that_is_allowed_for_longer_is_not_asked_about_for_its_repository_until_it_is_taken_back() {
+fn lasting_tool_grant_covers_its_repository_until_revoked() {
     let mut world = tracker();
     answers_before(&world);
     let mut client = world.connect("hostile");
@@ -63,7 +63,7 @@ fn a_tool_that_is_allowed_for_longer_is_not_asked_about_for_its_repository_until
 }
 
 #[test]
-fn nothing_of_a_server_that_is_seen_for_the_first_time_is_for_always() {
+fn new_server_gets_no_permanent_grants() {
     let mut world = tracker();
     let always = |world: &World| -> Vec<bool> {
         let asked = world.person.asked();
@@ -100,7 +100,7 @@ fn nothing_of_a_server_that_is_seen_for_the_first_time_is_for_always() {
 }
 
 #[test]
-fn what_takes_away_or_runs_is_allowed_for_a_time_and_never_for_always() {
+fn destructive_and_executing_tools_get_no_permanent_grant() {
     let world = tracker();
     answers_before(&world);
     let mut client = world.connect("hostile");
@@ -117,7 +117,7 @@ fn what_takes_away_or_runs_is_allowed_for_a_time_and_never_for_always() {
 }
 
 #[test]
-fn a_project_is_opened_as_a_whole_and_nothing_beside_it() {
+fn project_grant_covers_whole_project_only() {
     let world = World::new();
     let inside = [world.file("app/src/a.rs", "a"), world.file("app/docs/b.md", "b")];
     world.file("app/.git/HEAD", "ref: refs/heads/main");
@@ -143,7 +143,7 @@ fn a_project_is_opened_as_a_whole_and_nothing_beside_it() {
 }
 
 #[test]
-fn home_is_no_project_even_if_it_is_a_repository() {
+fn home_repository_is_not_offered_as_project() {
     let world = World::new();
     let file = world.file("docs/a.txt", "a");
     world.file(".git/HEAD", "ref: refs/heads/main");

@@ -94,9 +94,9 @@ fn refusal(world: &World) -> String {
 }
 
 #[test]
-fn a_secret_of_the_file_reaches_its_server_and_nothing_else_while_it_is_unlocked() {
+fn unlocked_file_secret_reaches_only_its_server() {
     on_a_bus(
-        "secret_file::a_secret_of_the_file_reaches_its_server_and_nothing_else_while_it_is_unlocked",
+        "secret_file::unlocked_file_secret_reaches_only_its_server",
         NONE,
         || {
             let mut world = World::with(|prepared| {
@@ -187,8 +187,8 @@ fn a_secret_of_the_file_reaches_its_server_and_nothing_else_while_it_is_unlocked
 }
 
 #[test]
-fn a_full_disk_and_a_changed_file_lose_no_secret() {
-    on_a_bus("secret_file::a_full_disk_and_a_changed_file_lose_no_secret", NONE, || {
+fn full_disk_and_external_change_lose_no_secret() {
+    on_a_bus("secret_file::full_disk_and_external_change_lose_no_secret", NONE, || {
         let place = Place::new(|_| {});
         let ours = place.ours();
         let file = make(&ours);
@@ -223,8 +223,8 @@ fn a_full_disk_and_a_changed_file_lose_no_secret() {
 }
 
 #[test]
-fn a_keyring_that_comes_back_is_not_mixed_with_the_file() {
-    on_a_bus("secret_file::a_keyring_that_comes_back_is_not_mixed_with_the_file", UNLOCKED, || {
+fn returning_keyring_is_not_mixed_with_secrets_file() {
+    on_a_bus("secret_file::returning_keyring_is_not_mixed_with_secrets_file", UNLOCKED, || {
         let (place, other) = (Place::new(|_| {}), Place::new(|_| {}));
         let with_keyring = |ours: &Path, arguments: &[&str], input: &str| {
             let mut command = Command::new(programs().join("ironcurtain"));
@@ -247,9 +247,9 @@ fn a_keyring_that_comes_back_is_not_mixed_with_the_file() {
 }
 
 #[test]
-fn at_a_terminal_the_person_is_asked_first_and_types_the_passphrase_twice_and_unseen() {
+fn terminal_asks_first_and_reads_passphrase_twice_without_echo() {
     on_a_bus(
-        "secret_file::at_a_terminal_the_person_is_asked_first_and_types_the_passphrase_twice_and_unseen",
+        "secret_file::terminal_asks_first_and_reads_passphrase_twice_without_echo",
         NONE,
         || {
             let place = Place::new(|_| {});
@@ -277,9 +277,9 @@ fn at_a_terminal_the_person_is_asked_first_and_types_the_passphrase_twice_and_un
 }
 
 #[test]
-fn a_key_that_a_known_server_wants_is_missed_before_anything_is_fetched() {
+fn missing_key_of_catalog_server_is_reported_before_download() {
     on_a_bus(
-        "secret_file::a_key_that_a_known_server_wants_is_missed_before_anything_is_fetched",
+        "secret_file::missing_key_of_catalog_server_is_reported_before_download",
         NONE,
         || {
             let place = Place::new(|_| {});

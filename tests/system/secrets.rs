@@ -127,8 +127,8 @@ pub fn command_lines_with(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_secret_reaches_the_server_that_names_it_and_nothing_else() {
-    on_a_bus("secrets::a_secret_reaches_the_server_that_names_it_and_nothing_else", UNLOCKED, || {
+fn secret_reaches_only_the_server_that_names_it() {
+    on_a_bus("secrets::secret_reaches_only_the_server_that_names_it", UNLOCKED, || {
         let set = ironcurtain(&["set", "api"], &format!("{SECRET}\n"));
         assert!(set.status.success() && text(&set).contains("The keyring has `api`"), "{}", text(&set));
         assert!(!text(&set).contains(SECRET));
@@ -162,8 +162,8 @@ fn a_secret_reaches_the_server_that_names_it_and_nothing_else() {
 }
 
 #[test]
-fn a_secret_that_a_server_prints_is_in_no_log_record_or_answer() {
-    on_a_bus("secrets::a_secret_that_a_server_prints_is_in_no_log_record_or_answer", UNLOCKED, || {
+fn secret_printed_by_server_is_redacted_everywhere() {
+    on_a_bus("secrets::secret_printed_by_server_is_redacted_everywhere", UNLOCKED, || {
         assert!(ironcurtain(&["set", "api"], SECRET).status.success());
         let world = World::with(|prepared| install(prepared, "api"));
         let mut client = world.connect("hostile");
@@ -181,8 +181,8 @@ fn a_secret_that_a_server_prints_is_in_no_log_record_or_answer() {
 }
 
 #[test]
-fn a_server_without_its_secret_does_not_start_and_says_what_to_do() {
-    on_a_bus("secrets::a_server_without_its_secret_does_not_start_and_says_what_to_do", UNLOCKED, || {
+fn missing_secret_stops_server_start_with_advice() {
+    on_a_bus("secrets::missing_secret_stops_server_start_with_advice", UNLOCKED, || {
         let world = World::with(|prepared| install(prepared, "api"));
         let greet = || {
             let mut client = world.start("hostile");
@@ -208,8 +208,8 @@ fn a_server_without_its_secret_does_not_start_and_says_what_to_do() {
 }
 
 #[test]
-fn a_locked_keyring_gives_no_secret_and_says_so() {
-    on_a_bus("secrets::a_locked_keyring_gives_no_secret_and_says_so", LOCKED, || {
+fn locked_keyring_is_reported() {
+    on_a_bus("secrets::locked_keyring_is_reported", LOCKED, || {
         let listed = ironcurtain(&["list"], "");
         assert!(
             !listed.status.success() && text(&listed).contains("unlock it, and try again"),
@@ -226,8 +226,8 @@ fn a_locked_keyring_gives_no_secret_and_says_so() {
 }
 
 #[test]
-fn without_a_keyring_there_is_no_secret_and_no_other_place_for_it() {
-    on_a_bus("secrets::without_a_keyring_there_is_no_secret_and_no_other_place_for_it", NONE, || {
+fn without_keyring_secrets_are_refused_and_stored_nowhere() {
+    on_a_bus("secrets::without_keyring_secrets_are_refused_and_stored_nowhere", NONE, || {
         let set = ironcurtain(&["set", "api"], SECRET);
         assert!(!set.status.success() && text(&set).contains("there is no keyring here"), "{}", text(&set));
         let world = World::with(|prepared| install(prepared, "api"));
@@ -256,8 +256,8 @@ fn cut(home: &ironcurtain_daemon::Home) {
 }
 
 #[test]
-fn a_log_that_is_cut_together_with_its_head_is_seen_by_the_keyring() {
-    on_a_bus("secrets::a_log_that_is_cut_together_with_its_head_is_seen_by_the_keyring", UNLOCKED, || {
+fn keyring_detects_log_truncated_with_its_head() {
+    on_a_bus("secrets::keyring_detects_log_truncated_with_its_head", UNLOCKED, || {
         let mut place = Place::new(|_| {});
         place.home.has_keyring = true;
         let mut world = World::of(place, programs(), Person::default());
@@ -289,8 +289,8 @@ fn a_log_that_is_cut_together_with_its_head_is_seen_by_the_keyring() {
 }
 
 #[test]
-fn plain_secrets_move_to_the_keyring_and_the_server_still_gets_them() {
-    on_a_bus("secrets::plain_secrets_move_to_the_keyring_and_the_server_still_gets_them", UNLOCKED, || {
+fn plain_secrets_move_to_keyring_and_still_reach_server() {
+    on_a_bus("secrets::plain_secrets_move_to_keyring_and_still_reach_server", UNLOCKED, || {
         let world = World::with(|prepared| {
             install(prepared, "api");
             let path = prepared.home.config.join("mcp-servers.json");
@@ -334,8 +334,8 @@ fn plain_secrets_move_to_the_keyring_and_the_server_still_gets_them() {
 }
 
 #[test]
-fn a_servers_secret_moves_with_it_from_a_client_to_the_keyring() {
-    on_a_bus("secrets::a_servers_secret_moves_with_it_from_a_client_to_the_keyring", UNLOCKED, || {
+fn importing_client_server_moves_its_secret_to_keyring() {
+    on_a_bus("secrets::importing_client_server_moves_its_secret_to_keyring", UNLOCKED, || {
         let place = Place::new(|_| {});
         let entry = json!({ "command": "/usr/bin/true", "args": [], "env": { "TOKEN": SECRET } });
         let settings =
@@ -366,8 +366,8 @@ fn a_servers_secret_moves_with_it_from_a_client_to_the_keyring() {
 }
 
 #[test]
-fn without_a_keyring_a_plain_secret_stays_where_it_is() {
-    on_a_bus("secrets::without_a_keyring_a_plain_secret_stays_where_it_is", NONE, || {
+fn without_keyring_plain_secret_stays_in_place() {
+    on_a_bus("secrets::without_keyring_plain_secret_stays_in_place", NONE, || {
         let place = Place::new(|_| {});
         let entry = json!({ "command": "/usr/bin/true", "args": [], "env": { "TOKEN": SECRET } });
         let settings =

@@ -18,7 +18,7 @@ fn allow(world: &World, client: &mut Client, path: &Path, lifetime: Lifetime) {
 }
 
 #[test]
-fn two_sessions_have_nothing_in_common() {
+fn sessions_are_isolated() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let (mut one, mut two) = (world.connect("hostile"), world.connect("hostile"));
@@ -39,7 +39,7 @@ fn two_sessions_have_nothing_in_common() {
 }
 
 #[test]
-fn what_is_allowed_for_always_helps_every_session_and_outlives_a_restart() {
+fn permanent_grant_applies_to_all_sessions_and_survives_restart() {
     let mut world = hostile::world();
     hostile::answers_before(&world);
     let secret = world.file("docs/secret.txt", "secret");
@@ -62,7 +62,7 @@ fn what_is_allowed_for_always_helps_every_session_and_outlives_a_restart() {
 }
 
 #[test]
-fn a_session_that_is_ended_leaves_nothing() {
+fn ended_session_leaves_no_trace() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -85,7 +85,7 @@ fn a_session_that_is_ended_leaves_nothing() {
 }
 
 #[test]
-fn a_client_that_hangs_up_leaves_nothing() {
+fn client_disconnect_leaves_no_trace() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -103,7 +103,7 @@ fn a_client_that_hangs_up_leaves_nothing() {
 }
 
 #[test]
-fn many_calls_keep_their_order() {
+fn concurrent_calls_keep_their_order() {
     let world = hostile::world();
     let mut client = world.start("hostile");
     let greeting = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
@@ -130,7 +130,7 @@ fn many_calls_keep_their_order() {
 }
 
 #[test]
-fn twenty_questions_at_once_are_all_answered() {
+fn twenty_concurrent_questions_are_all_answered() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let files: Vec<PathBuf> =
@@ -151,7 +151,7 @@ fn twenty_questions_at_once_are_all_answered() {
 }
 
 #[test]
-fn one_answer_settles_every_question_it_covers() {
+fn one_answer_resolves_every_covered_question() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let files: Vec<PathBuf> = (0..6).map(|n| world.file(&format!("docs/{n}.txt"), &n.to_string())).collect();
@@ -176,7 +176,7 @@ fn one_answer_settles_every_question_it_covers() {
 }
 
 #[test]
-fn what_a_server_left_that_would_run_later_is_moved_away_and_shown() {
+fn autostart_files_left_by_server_are_quarantined_and_listed() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let below = world.sandbox().join("below");

@@ -6,7 +6,7 @@ use ironcurtain_daemon::secrets::SecretStore;
 use std::time::Duration;
 
 #[test]
-fn a_program_that_is_shown_nothing_sees_no_private_folder_and_one_that_is_shown_it_does() {
+fn private_folders_are_visible_only_when_mounted() {
     let world = World::new();
     let key = world.file(".config/private/key", "secret");
     let folder = key.parent().unwrap();

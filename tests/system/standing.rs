@@ -16,17 +16,17 @@ const ROUNDS: usize = 12;
 const LOOKS: usize = 6;
 
 #[test]
-fn nothing_that_a_rule_opens_is_missed_while_the_embedded_server_writes() {
+fn rule_folders_stay_accessible_while_embedded_server_writes() {
     writes_and_looks(Files::Embedded);
 }
 
 #[test]
-fn nothing_that_a_rule_opens_is_missed_while_the_reference_server_writes() {
+fn rule_folders_stay_accessible_while_reference_server_writes() {
     writes_and_looks(Files::Reference);
 }
 
 #[test]
-fn nothing_that_is_granted_is_missed_while_other_grants_come_and_go() {
+fn grant_stays_accessible_while_other_grants_change() {
     let world = open_world(Files::Embedded);
     let (kept, deep) = (world.file("kept/file", "content"), world.file("other/deep/file", "deep"));
     let mut client = world.connect("filesystem");

@@ -34,7 +34,7 @@ fn lockdown(world: &World, on: bool) {
 }
 
 #[test]
-fn a_client_puts_so_many_questions_a_minute_and_the_person_is_told_once() {
+fn question_rate_limit_denies_and_notifies_once() {
     let world = with_settings(&json!({ "questionsPerMinute": 2, "denialHoldsSeconds": 0 }));
     let files: Vec<_> = (0..4).map(|n| world.file(&format!("docs/{n}.txt"), "text")).collect();
     let mut client = world.connect("hostile");
@@ -56,7 +56,7 @@ fn a_client_puts_so_many_questions_a_minute_and_the_person_is_told_once() {
 }
 
 #[test]
-fn questions_that_others_settle_are_not_counted() {
+fn questions_resolved_by_others_do_not_count_to_rate_limit() {
     let world = with_settings(&json!({ "questionsPerMinute": 2, "denialHoldsSeconds": 0 }));
     let files: Vec<_> = (0..3).map(|n| world.file(&format!("docs/{n}.txt"), "text")).collect();
     let mut client = world.connect("hostile");
@@ -76,7 +76,7 @@ fn questions_that_others_settle_are_not_counted() {
 }
 
 #[test]
-fn the_same_call_is_not_asked_about_again_at_once_after_a_no() {
+fn denied_call_is_not_asked_again_at_once() {
     let world = with_settings(&json!({ "questionsPerMinute": 1000, "denialHoldsSeconds": 60 }));
     let (one, two) = (world.file("docs/one.txt", "1"), world.file("docs/two.txt", "2"));
     let mut client = world.connect("hostile");
@@ -94,7 +94,7 @@ fn the_same_call_is_not_asked_about_again_at_once_after_a_no() {
 }
 
 #[test]
-fn a_paused_agent_is_denied_everything_until_it_is_resumed() {
+fn paused_agent_is_denied_until_resumed() {
     let world = World::with(hostile::install);
     let file = world.file("docs/one.txt", "1");
     let mut client = world.connect("hostile");
@@ -128,7 +128,7 @@ fn a_paused_agent_is_denied_everything_until_it_is_resumed() {
 }
 
 #[test]
-fn a_no_can_pause_the_agent_with_it() {
+fn denial_can_pause_the_agent() {
     let world = World::with(hostile::install);
     let mut client = world.connect("hostile");
     world.person.will(Next::DenyMore(DenialReach::Pause, Some("stop it".into())));
@@ -143,7 +143,7 @@ fn a_no_can_pause_the_agent_with_it() {
 }
 
 #[test]
-fn a_no_for_the_session_is_for_that_tool_at_that_place_and_can_be_taken_back() {
+fn session_denial_covers_tool_and_path_and_can_be_undone() {
     let world = World::with(hostile::install);
     let (one, deep) = (world.file("docs/one.txt", "1"), world.file("docs/deep/two.txt", "2"));
     let other = world.file("other/three.txt", "3");
@@ -176,7 +176,7 @@ fn a_no_for_the_session_is_for_that_tool_at_that_place_and_can_be_taken_back() {
 }
 
 #[test]
-fn in_lockdown_nothing_is_asked_across_a_restart_and_rules_and_grants_still_hold() {
+fn lockdown_survives_restart_and_keeps_rules_and_grants() {
     let mut world = World::with(hostile::install);
     let (one, two) = (world.file("docs/one.txt", "1"), world.file("docs/two.txt", "2"));
     let mut client = world.connect("hostile");
@@ -210,7 +210,7 @@ fn in_lockdown_nothing_is_asked_across_a_restart_and_rules_and_grants_still_hold
 }
 
 #[test]
-fn lockdown_ends_every_session_where_that_is_wished_and_a_late_yes_with_it() {
+fn lockdown_can_end_all_sessions_and_late_approvals() {
     let world = with_settings(&json!({ "questionDeadlineSeconds": 1, "denialHoldsSeconds": 0 }));
     let file = world.file("docs/one.txt", "1");
     let (mut client, mut other) = (world.connect("hostile"), world.connect("hostile"));
@@ -243,7 +243,7 @@ fn waiting(world: &World, clients: &mut [Client]) -> Vec<u64> {
 }
 
 #[test]
-fn what_waits_is_denied_together_and_each_call_has_its_own_end() {
+fn pending_questions_are_denied_together_with_separate_results() {
     let world = with_settings(&json!({ "questionsPerMinute": 100, "denialHoldsSeconds": 0 }));
     let mut clients: Vec<Client> = (0..3).map(|_| world.connect("hostile")).collect();
     let calls = waiting(&world, &mut clients);
@@ -269,7 +269,7 @@ fn what_waits_is_denied_together_and_each_call_has_its_own_end() {
 }
 
 #[test]
-fn a_no_can_be_for_all_that_the_agent_has_waiting() {
+fn denial_can_cover_all_pending_questions_of_agent() {
     let world = with_settings(&json!({ "questionsPerMinute": 100, "denialHoldsSeconds": 0 }));
     let mut clients: Vec<Client> = (0..2).map(|_| world.connect("hostile")).collect();
     let calls = waiting(&world, &mut clients);
@@ -303,7 +303,7 @@ for m in messages():
 "#;
 
 #[test]
-fn a_yes_that_its_server_has_not_heard_of_yet_is_none_once_lockdown_began() {
+fn lockdown_cancels_approval_not_yet_forwarded() {
     let world = scripted::world(RELUCTANT);
     let file = world.file("docs/one.txt", "1");
     let mut client = world.connect("hostile");

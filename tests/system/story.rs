@@ -18,15 +18,15 @@ macro_rules! with_both_servers {
 }
 
 with_both_servers! {
-    inside_the_session_sandbox_nothing_is_asked,
-    once_is_once,
-    a_folder_for_the_session_covers_reads_below_and_no_writes,
-    a_new_file_can_be_written_once,
-    denial_closing_and_silence_say_why_and_the_server_never_sees_the_call,
-    credentials_and_our_own_files_are_out_of_reach_for_every_tool,
+    session_folder_needs_no_approval,
+    one_time_approval_is_used_once,
+    session_folder_grant_covers_reads_only,
+    new_file_write_is_approved_once,
+    denied_closed_and_unanswered_calls_never_reach_server,
+    credentials_and_own_files_are_denied_for_every_tool,
 }
 
-fn inside_the_session_sandbox_nothing_is_asked(files: Files) {
+fn session_folder_needs_no_approval(files: Files) {
     let world = files.world(|_| {});
     let mut client = world.connect("filesystem");
     let note = world.sandbox().join("note.txt");
@@ -37,7 +37,7 @@ fn inside_the_session_sandbox_nothing_is_asked(files: Files) {
     assert_eq!(std::fs::read_to_string(note).unwrap(), "mine");
 }
 
-fn once_is_once(files: Files) {
+fn one_time_approval_is_used_once(files: Files) {
     let world = files.world(|_| {});
     let secret = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
@@ -56,7 +56,7 @@ fn once_is_once(files: Files) {
     assert!(world.audit().intact);
 }
 
-fn a_folder_for_the_session_covers_reads_below_and_no_writes(files: Files) {
+fn session_folder_grant_covers_reads_only(files: Files) {
     let world = files.world(|_| {});
     let (one, two) = (world.file("docs/one.txt", "1"), world.file("docs/deep/two.txt", "2"));
     let mut client = world.connect("filesystem");
@@ -72,7 +72,7 @@ fn a_folder_for_the_session_covers_reads_below_and_no_writes(files: Files) {
     assert_eq!(std::fs::read_to_string(&one).unwrap(), "changed");
 }
 
-fn a_new_file_can_be_written_once(files: Files) {
+fn new_file_write_is_approved_once(files: Files) {
     let world = files.world(|_| {});
     let new = world.path("docs/new/deep.txt");
     std::fs::create_dir(world.path("docs/new")).unwrap();
@@ -83,7 +83,7 @@ fn a_new_file_can_be_written_once(files: Files) {
     assert_eq!(world.person.asked()[0].consequences[0].note.as_deref(), Some("new file, 5 bytes"));
 }
 
-fn denial_closing_and_silence_say_why_and_the_server_never_sees_the_call(files: Files) {
+fn denied_closed_and_unanswered_calls_never_reach_server(files: Files) {
     let world = files.world(|w| {
         let settings = r#"{"questionDeadlineSeconds":1,"denialHoldsSeconds":0}"#;
         std::fs::write(w.home.config.join("config.json"), settings).unwrap();
@@ -101,7 +101,7 @@ fn denial_closing_and_silence_say_why_and_the_server_never_sees_the_call(files: 
     assert_eq!(client.read(&secret).ok(), "the report");
 }
 
-fn credentials_and_our_own_files_are_out_of_reach_for_every_tool(files: Files) {
+fn credentials_and_own_files_are_denied_for_every_tool(files: Files) {
     let world = files.world(|_| {});
     let key = world.file(".ssh/id_ed25519", "key");
     let mut client = world.connect("filesystem");

@@ -25,7 +25,7 @@ fn entry(place: &Place, name: &str) -> Value {
 }
 
 #[test]
-fn a_snippet_that_names_a_secret_is_refused_before_anything_is_connected_to() {
+fn snippet_with_secret_reference_is_refused_before_connecting() {
     let place = Place::new(|_| {});
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -47,8 +47,8 @@ fn a_snippet_that_names_a_secret_is_refused_before_anything_is_connected_to() {
 }
 
 #[test]
-fn a_secret_that_the_user_gives_is_in_the_entry_and_not_in_the_trial() {
-    on_a_bus("strangers::a_secret_that_the_user_gives_is_in_the_entry_and_not_in_the_trial", NONE, || {
+fn user_secret_is_in_the_entry_but_not_in_the_trial_run() {
+    on_a_bus("strangers::user_secret_is_in_the_entry_but_not_in_the_trial_run", NONE, || {
         let (place, far) = (Place::new(|_| {}), Far::start());
         make(&place.ours());
         let headers = json!({ "Authorization": "Bearer <your token>", "X-Team": "blue" });
@@ -76,8 +76,8 @@ fn marking(place: &Place) -> (String, std::path::PathBuf) {
 }
 
 #[test]
-fn nothing_is_started_before_a_yes_and_a_trial_has_no_secret() {
-    on_a_bus("strangers::nothing_is_started_before_a_yes_and_a_trial_has_no_secret", NONE, || {
+fn nothing_starts_before_approval_and_trial_run_has_no_secret() {
+    on_a_bus("strangers::nothing_starts_before_approval_and_trial_run_has_no_secret", NONE, || {
         let place = Place::new(|_| {});
         let ours = place.ours();
         make(&ours);
@@ -101,7 +101,7 @@ fn nothing_is_started_before_a_yes_and_a_trial_has_no_secret() {
 }
 
 #[test]
-fn the_first_question_names_the_program_and_what_is_downloaded() {
+fn first_question_names_program_and_downloads() {
     let place = Place::new(|_| {});
     let asks = |what: &[&str], question: &str| {
         let words = [&["servers", "add", "--allow-root"], what].concat();
@@ -128,7 +128,7 @@ fn the_first_question_names_the_program_and_what_is_downloaded() {
 }
 
 #[test]
-fn no_option_of_ours_is_taken_from_a_snippet() {
+fn snippet_cannot_set_ironcurtain_options() {
     let place = Place::new(|_| {});
     let local = json!({ "command": "/usr/bin/python3" });
     let far = json!({ "url": "https://mcp.example.com/mcp" });
@@ -165,7 +165,7 @@ fn moved(place: &Place, project: &Path, more: &[&str]) -> (bool, String) {
 }
 
 #[test]
-fn a_server_of_a_client_s_settings_moves_without_a_secret_of_yours() {
+fn server_moved_from_client_settings_gets_no_existing_secret() {
     let place = Place::new(|_| {});
     let project = place.home.person.join("docs");
     fs::create_dir_all(project.join(".git")).unwrap();

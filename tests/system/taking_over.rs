@@ -42,7 +42,7 @@ impl Drop for Headless {
 }
 
 #[test]
-fn a_session_goes_on_where_the_person_can_be_asked() {
+fn session_moves_to_daemon_that_can_ask() {
     let place = Place::new(hostile::install);
     let report = place.file("docs/report.txt", "numbers");
     let headless = Headless::start(&place);
@@ -73,7 +73,7 @@ fn a_session_goes_on_where_the_person_can_be_asked() {
 }
 
 #[test]
-fn a_call_that_does_not_end_in_time_is_answered_and_the_session_goes_on() {
+fn handover_answers_overdue_call_and_session_continues() {
     let place = Place::new(hostile::install);
     let headless = Headless::start(&place);
     let mut client = Client::connect(&programs(), &place.ours(), "hostile");
@@ -87,7 +87,7 @@ fn a_call_that_does_not_end_in_time_is_answered_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_client_without_a_handshake_goes_on_as_one_and_hears_that_its_subscriptions_ended() {
+fn handover_keeps_stateless_client_and_ends_its_subscriptions() {
     let place = Place::new(hostile::install);
     let headless = Headless::start(&place);
     let mut client = Client::start(&programs(), &place.ours(), "hostile");
@@ -110,7 +110,7 @@ fn a_client_without_a_handshake_goes_on_as_one_and_hears_that_its_subscriptions_
 }
 
 #[test]
-fn one_that_can_ask_keeps_its_place() {
+fn daemon_that_can_ask_is_not_replaced() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let second = start(
@@ -124,7 +124,7 @@ fn one_that_can_ask_keeps_its_place() {
 }
 
 #[test]
-fn only_the_ticket_of_a_moved_session_opens_it() {
+fn moved_session_opens_only_with_its_ticket() {
     let world = hostile::world();
     let _client = world.connect("hostile");
     let session = only_session_of(&world.home.sessions());
@@ -157,7 +157,7 @@ fn log(place: &Place) -> String {
 }
 
 #[test]
-fn a_connection_with_several_servers_goes_on_with_each_of_their_sessions() {
+fn handover_keeps_every_session_of_aggregated_connection() {
     let place = Place::new(|prepared| {
         hostile::install(prepared);
         let servers = prepared.home.config.join("mcp-servers.json");

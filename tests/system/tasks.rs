@@ -30,7 +30,7 @@ fn allowed(world: &World, secret: &Path) -> Client {
 }
 
 #[test]
-fn a_task_is_asked_about_like_a_call_and_its_result_passes() {
+fn task_needs_approval_like_a_call_and_returns_its_result() {
     let world = World::with(|prepared| {
         servers::install(prepared, "everything");
         let rule = json!({ "name": "ask", "description": "ask", "principle": "ask", "if": {}, "then": "escalate", "reason": "ask" });
@@ -59,7 +59,7 @@ fn a_task_is_asked_about_like_a_call_and_its_result_passes() {
 }
 
 #[test]
-fn what_was_allowed_once_for_a_task_is_open_until_its_result_is_fetched() {
+fn one_time_task_grant_lasts_until_result_is_fetched() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = allowed(&world, &secret);
@@ -72,7 +72,7 @@ fn what_was_allowed_once_for_a_task_is_open_until_its_result_is_fetched() {
 }
 
 #[test]
-fn what_was_allowed_once_for_a_task_can_be_taken_back() {
+fn one_time_task_grant_can_be_revoked() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = allowed(&world, &secret);
@@ -81,7 +81,7 @@ fn what_was_allowed_once_for_a_task_can_be_taken_back() {
 }
 
 #[test]
-fn what_was_allowed_once_for_a_task_ends_with_the_session() {
+fn one_time_task_grant_ends_with_session() {
     let world = hostile::world();
     let client = allowed(&world, &world.file("docs/secret.txt", "secret"));
     assert_eq!(world.grants().len(), 1);

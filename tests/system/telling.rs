@@ -26,7 +26,7 @@ fn in_log(world: &World, text: &str) {
 }
 
 #[test]
-fn a_call_without_an_id_does_not_reach_a_server_that_would_do_it() {
+fn call_without_id_never_reaches_server() {
     let world = hostile::hasty();
     let mut client = world.connect("hostile");
     let file = world.sandbox().join("written");
@@ -47,7 +47,7 @@ fn a_call_without_an_id_does_not_reach_a_server_that_would_do_it() {
 }
 
 #[test]
-fn a_call_whose_id_is_null_is_an_error() {
+fn call_with_null_id_is_an_error() {
     let world = hostile::hasty();
     let mut client = world.connect("hostile");
     let file = world.sandbox().join("written");
@@ -60,7 +60,7 @@ fn a_call_whose_id_is_null_is_an_error() {
 }
 
 #[test]
-fn nothing_is_told_before_the_greeting() {
+fn notifications_before_initialize_are_dropped() {
     let world = hostile::hasty();
     let mut client = world.start("hostile");
     assert_eq!(client.request("ping", json!({}))["result"], json!({}));
@@ -73,7 +73,7 @@ fn nothing_is_told_before_the_greeting() {
 }
 
 #[test]
-fn only_notifications_come_from_a_server_without_an_id() {
+fn messages_without_id_from_server_must_be_notifications() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("intrude").ok();
@@ -91,7 +91,7 @@ fn only_notifications_come_from_a_server_without_an_id() {
 }
 
 #[test]
-fn no_spelling_of_a_file_is_a_resource() {
+fn file_uri_spellings_are_not_resources() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     for method in ["resources/read", "resources/subscribe", "resources/unsubscribe"] {

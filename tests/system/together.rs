@@ -74,7 +74,7 @@ fn begin_task(client: &mut Client, tool: &str) {
 }
 
 #[test]
-fn the_tasks_of_all_servers_are_one_list_in_which_none_has_those_of_another() {
+fn task_list_merges_servers_and_keeps_tasks_separate() {
     let servers = json!({ "a": named("a"), "b": named("b"), "silent": named("silent") });
     let world = World::with(|prepared| install(prepared, &servers));
     let mut client = shim(&world, &[]);
@@ -108,7 +108,7 @@ fn the_tasks_of_all_servers_are_one_list_in_which_none_has_those_of_another() {
 }
 
 #[test]
-fn the_instructions_of_each_server_are_passed_on_as_its_own_words() {
+fn server_instructions_are_attributed_to_their_server() {
     let hangs = entry("for m in messages():\n    pass");
     let servers = json!({ "a": named("a"), "b": named("b"), "hangs": hangs });
     let world = World::with(|prepared| install(prepared, &servers));
@@ -132,7 +132,7 @@ fn the_instructions_of_each_server_are_passed_on_as_its_own_words() {
 }
 
 #[test]
-fn a_server_that_runs_elsewhere_is_one_of_several_and_comes_and_goes_with_its_entry() {
+fn remote_server_is_aggregated_and_follows_its_entry() {
     let far = Far::start();
     let world = World::with(|prepared| install(prepared, &json!({ "a": named("a") })));
     let entries = world.home.config.join("mcp-servers.json");

@@ -16,7 +16,7 @@ fn only(world: &World) -> Question {
 }
 
 #[test]
-fn a_link_in_the_sandbox_is_asked_about_by_where_it_leads() {
+fn symlink_is_judged_by_its_target() {
     let world = World::new();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("filesystem");
@@ -39,7 +39,7 @@ fn a_link_in_the_sandbox_is_asked_about_by_where_it_leads() {
 }
 
 #[test]
-fn dots_and_prefix_twins_are_what_they_lead_to() {
+fn dot_segments_and_sibling_prefixes_are_resolved() {
     let world = World::new();
     let (one, two) = (world.file("docs/one.txt", "1"), world.file("docs2/two.txt", "2"));
     let mut client = world.connect("filesystem");
@@ -57,7 +57,7 @@ fn dots_and_prefix_twins_are_what_they_lead_to() {
 }
 
 #[test]
-fn a_path_swapped_for_a_link_while_the_question_is_open_is_asked_about_again() {
+fn path_replaced_by_symlink_during_question_asks_again() {
     let world = World::new();
     let (plain, key) = (world.file("docs/plain.txt", "plain"), world.file("keys/key.txt", "the key"));
     let mut client = world.connect("filesystem");
@@ -83,7 +83,7 @@ fn a_path_swapped_for_a_link_while_the_question_is_open_is_asked_about_again() {
 }
 
 #[test]
-fn a_folder_swapped_for_a_link_while_the_question_is_open_is_never_protected_ground() {
+fn folder_replaced_by_symlink_during_question_cannot_reach_protected_paths() {
     let world = World::new();
     world.file(".ssh/id", "key");
     let plain = world.file("docs/sub/id", "plain");
@@ -98,7 +98,7 @@ fn a_folder_swapped_for_a_link_while_the_question_is_open_is_never_protected_gro
 }
 
 #[test]
-fn names_that_deceive_are_made_visible_and_names_that_cannot_be_are_refused() {
+fn deceptive_names_are_escaped_or_refused() {
     let world = World::new();
     let mut client = world.connect("filesystem");
     let bidi = world.file("docs/\u{202e}txt.exe", "x");
@@ -131,7 +131,7 @@ fn names_that_deceive_are_made_visible_and_names_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_name_in_another_unicode_form_is_refused_whichever_server_would_open_it() {
+fn other_unicode_form_of_name_is_refused_for_every_server() {
     for files in [Files::Embedded, Files::Reference] {
         names_in_another_form(&files.world(|_| {}));
     }
@@ -166,7 +166,7 @@ fn names_in_another_form(world: &World) {
 }
 
 #[test]
-fn what_is_no_path_is_never_skipped() {
+fn non_path_arguments_are_never_skipped() {
     let world = World::new();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("filesystem");
@@ -198,7 +198,7 @@ fn what_is_no_path_is_never_skipped() {
 }
 
 #[test]
-fn a_resource_is_no_way_around() {
+fn resource_read_cannot_bypass_policy() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");

@@ -39,7 +39,7 @@ const GUIDE: [&str; 7] = [
 const ELSEWHERE: [&str; 2] = ["secrets set NAME", "servers add FILE.mcpb"];
 
 #[test]
-fn each_command_of_the_guide_is_typed_by_a_test() {
+fn every_guide_command_is_run_by_a_test() {
     let typed = prompted();
     let of_guide = GUIDE.iter().flat_map(|page| {
         let lines = page.lines().filter_map(|line| line.strip_prefix("$ "));
@@ -53,7 +53,7 @@ fn each_command_of_the_guide_is_typed_by_a_test() {
 }
 
 #[test]
-fn each_command_of_the_readme_does_what_it_says_in_the_order_of_the_page() {
+fn readme_commands_work_in_page_order() {
     let world = World::new();
     let notes = world.file("notes.txt", "mine");
     let mut client = world.connect("filesystem");

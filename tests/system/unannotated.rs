@@ -31,7 +31,7 @@ fn asking() -> World {
 }
 
 #[test]
-fn a_tool_that_nobody_annotated_is_refused_unless_the_entry_says_to_ask() {
+fn unannotated_tool_is_refused_unless_entry_asks() {
     let world = world(json!({}));
     let mut client = world.connect("hostile");
     client.call("zap", json!({})).refused("nobody has said yet what the tool `hostile/zap` does; the user can run: ironcurtain servers annotate hostile");
@@ -49,7 +49,7 @@ fn a_tool_that_nobody_annotated_is_refused_unless_the_entry_says_to_ask() {
 }
 
 #[test]
-fn it_is_asked_about_with_all_that_it_is_given_and_no_word_on_what_it_does() {
+fn unannotated_tool_question_shows_arguments_and_no_effects() {
     let world = asking();
     let mut client = world.connect("hostile");
     let (long, nested) = ("x".repeat(7_000), json!({ "to": ["a", null], "deep": { "b": 1 } }));
@@ -89,7 +89,7 @@ fn it_is_asked_about_with_all_that_it_is_given_and_no_word_on_what_it_does() {
 }
 
 #[test]
-fn a_yes_for_the_session_is_for_just_these_arguments() {
+fn session_approval_of_unannotated_tool_covers_same_arguments_only() {
     let world = asking();
     let mut client = world.connect("hostile");
     world.person.will(Next::Allow(Reach::Tool, Lifetime::Session));
@@ -107,7 +107,7 @@ fn a_yes_for_the_session_is_for_just_these_arguments() {
 }
 
 #[test]
-fn no_argument_of_it_opens_anything() {
+fn unannotated_tool_arguments_mount_nothing() {
     let world = asking();
     let file = world.file("docs/plan.txt", "secret");
     let mut client = world.connect("hostile");
@@ -120,7 +120,7 @@ fn no_argument_of_it_opens_anything() {
 }
 
 #[test]
-fn at_a_server_that_reaches_nothing_it_is_free_and_reaches_nothing() {
+fn unannotated_tool_of_confined_server_is_free() {
     let world = world(json!({ "unannotated": "ask", "sandbox": {} }));
     let file = world.file("docs/plan.txt", "secret");
     let mut client = world.connect("hostile");
@@ -130,7 +130,7 @@ fn at_a_server_that_reaches_nothing_it_is_free_and_reaches_nothing() {
 }
 
 #[test]
-fn a_rule_that_denies_is_not_asked_about() {
+fn deny_rule_on_unannotated_tool_does_not_ask() {
     for (condition, denied) in [
         (json!({ "roles": ["delete-path"] }), true),
         (json!({ "server": ["hostile"], "tool": ["zap"] }), true),

@@ -22,7 +22,7 @@ fn lives(client: &mut Client) {
 }
 
 #[test]
-fn a_client_that_is_not_understood_is_told_so() {
+fn invalid_client_messages_get_errors() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let too_deep = format!(
@@ -73,7 +73,7 @@ fn a_client_that_is_not_understood_is_told_so() {
 }
 
 #[test]
-fn a_batch_of_the_revision_that_has_them_is_taken_message_by_message() {
+fn batch_is_accepted_in_the_protocol_version_that_defines_it() {
     let world = hostile::world();
     let mut client = world.start("hostile");
     client.request(
@@ -98,7 +98,7 @@ fn a_batch_of_the_revision_that_has_them_is_taken_message_by_message() {
 }
 
 #[test]
-fn a_client_that_gave_a_token_hears_that_its_call_waits_for_the_person() {
+fn progress_token_reports_pending_approval() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -124,7 +124,7 @@ fn a_client_that_gave_a_token_hears_that_its_call_waits_for_the_person() {
 }
 
 #[test]
-fn the_first_request_must_be_the_greeting() {
+fn first_request_must_be_initialize() {
     let world = hostile::world();
     let mut client = world.start("hostile");
     assert_eq!(client.request("ping", json!({}))["result"], json!({}));
@@ -135,7 +135,7 @@ fn the_first_request_must_be_the_greeting() {
 }
 
 #[test]
-fn the_longest_message_passes_and_one_byte_more_is_refused() {
+fn longest_message_passes_and_one_more_byte_is_refused() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let line = |id: u64, length: usize| {
@@ -155,7 +155,7 @@ fn the_longest_message_passes_and_one_byte_more_is_refused() {
 }
 
 #[test]
-fn noise_on_standard_output_is_logged_and_changes_nothing() {
+fn stdout_noise_is_logged_and_ignored() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     assert_eq!(client.plain("noise").ok(), "sorry");
@@ -168,7 +168,7 @@ fn noise_on_standard_output_is_logged_and_changes_nothing() {
 }
 
 #[test]
-fn a_server_that_dies_fails_its_calls_and_comes_back_greeted() {
+fn crashed_server_fails_its_calls_and_restarts_initialized() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let waiting = client.begin_call("slow", json!({}));
@@ -185,7 +185,7 @@ fn a_server_that_dies_fails_its_calls_and_comes_back_greeted() {
 }
 
 #[test]
-fn a_server_that_dies_again_and_again_is_given_a_rest() {
+fn crash_looping_server_is_backed_off() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let rests = "it ended 3 times right after its start";
@@ -194,7 +194,7 @@ fn a_server_that_dies_again_and_again_is_given_a_rest() {
 }
 
 #[test]
-fn a_server_that_never_answers_can_be_given_up_on() {
+fn call_to_silent_server_can_be_cancelled() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let slow = client.begin_call("slow", json!({}));
@@ -217,7 +217,7 @@ fn a_server_that_never_answers_can_be_given_up_on() {
 }
 
 #[test]
-fn a_cancelled_call_never_reaches_another_process() {
+fn cancelled_call_is_not_sent_to_restarted_server() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let slow = client.begin_call("slow", json!({}));
@@ -251,7 +251,7 @@ fn cancelling_a_call_closes_its_question() {
 }
 
 #[test]
-fn a_giant_answer_arrives_and_one_that_is_too_long_is_an_error() {
+fn giant_response_arrives_and_oversized_response_is_an_error() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     assert_eq!(client.call("big", json!({ "bytes": 60_000_000 })).ok().len(), 60_000_000);
@@ -260,7 +260,7 @@ fn a_giant_answer_arrives_and_one_that_is_too_long_is_an_error() {
 }
 
 #[test]
-fn a_long_answer_arrives_whole_while_other_calls_are_sent() {
+fn long_response_arrives_intact_beside_other_calls() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     for _ in 0..3 {
@@ -274,7 +274,7 @@ fn a_long_answer_arrives_whole_while_other_calls_are_sent() {
 }
 
 #[test]
-fn a_client_that_does_not_read_holds_up_nobody_else() {
+fn non_reading_client_does_not_block_others() {
     let world = hostile::world();
     let mut deaf = world.connect_deaf("hostile");
     for _ in 0..40 {
@@ -289,7 +289,7 @@ fn a_client_that_does_not_read_holds_up_nobody_else() {
 }
 
 #[test]
-fn a_server_sees_no_more_of_the_host_than_it_is_given() {
+fn server_sees_only_mounted_parts_of_host() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let environ = client.plain("environ").ok().to_owned();
@@ -310,7 +310,7 @@ fn a_server_sees_no_more_of_the_host_than_it_is_given() {
 }
 
 #[test]
-fn a_bad_configuration_of_a_server_is_an_error_that_names_it() {
+fn invalid_server_configuration_error_names_the_server() {
     let world = World::with(|w| {
         let servers = r#"{ "mcpServers": { "gone": { "command": "/nonexistent/server", "alwaysAllow": [] },
             "mute": { "type": "stdio", "command": "/bin/cat" }, "off": { "command": "/bin/cat", "disabled": true } } }"#;
@@ -343,7 +343,7 @@ fn a_bad_configuration_of_a_server_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_request_without_a_handshake_that_lacks_what_each_has_is_told_so_and_a_handshake_may_follow() {
+fn incomplete_stateless_request_is_an_error_and_handshake_may_follow() {
     let world = hostile::world();
     let mut client = world.start("hostile");
     let answer = client.request("server/discover", json!({}));

@@ -272,7 +272,7 @@ fn run(name: &str) -> Questions {
 }
 
 #[test]
-fn work_asks_a_fifth_of_the_questions_of_the_existing_system_and_does_nothing_unasked() {
+fn work_sessions_ask_few_questions_and_do_nothing_unapproved() {
     let all: Vec<Questions> = ["coding.json", "downloads.json", "research.json"].map(run).into();
     assert_eq!(all.iter().map(|of| of.calls).collect::<Vec<_>>(), [150, 60, 80]);
     assert!(all.iter().all(|of| of.existing < of.everything), "{all:?}");

@@ -27,7 +27,7 @@ fn world() -> World {
 }
 
 #[test]
-fn a_yes_opens_the_project_and_is_a_grant_like_any_other() {
+fn approved_workspace_is_mounted_as_an_ordinary_grant() {
     let world = world();
     let (project, notes) = (world.path("src/app"), world.path("src/app/lib/notes.txt"));
     world.person.will(Next::Allow(Reach::ProjectToChange, Lifetime::Always));
@@ -53,7 +53,7 @@ fn a_yes_opens_the_project_and_is_a_grant_like_any_other() {
 }
 
 #[test]
-fn a_no_is_remembered_and_can_be_taken_back() {
+fn workspace_denial_is_remembered_and_can_be_undone() {
     let mut world = world();
     let (project, notes) = (world.path("src/app"), world.path("src/app/lib/notes.txt"));
     let mut client = connect(&world, &project);
@@ -79,7 +79,7 @@ fn a_no_is_remembered_and_can_be_taken_back() {
 }
 
 #[test]
-fn the_home_is_not_proposed_and_a_project_outside_of_it_is() {
+fn home_is_not_proposed_as_workspace_but_project_outside_home_is() {
     let world = world();
     world.file(".git/HEAD", "ref: refs/heads/main");
     let notes = world.file("docs/notes.txt", "x");
@@ -99,7 +99,7 @@ fn the_home_is_not_proposed_and_a_project_outside_of_it_is() {
 }
 
 #[test]
-fn what_the_policy_denies_is_not_proposed() {
+fn workspace_denied_by_policy_is_not_proposed() {
     let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
     let policy = |rules: Value| {
         move |prepared: &Prepared| {
@@ -125,7 +125,7 @@ fn what_the_policy_denies_is_not_proposed() {
 }
 
 #[test]
-fn a_folder_that_the_client_names_is_proposed_as_its_word_and_opens_nothing_before_a_yes() {
+fn client_root_is_proposed_as_a_claim_and_mounted_only_after_approval() {
     let world = world();
     let (project, notes) = (world.path("src/app"), world.path("src/app/lib/notes.txt"));
     std::os::unix::fs::symlink(&project, world.path("link")).unwrap();
@@ -164,7 +164,7 @@ fn a_folder_that_the_client_names_is_proposed_as_its_word_and_opens_nothing_befo
 }
 
 #[test]
-fn a_folder_that_the_client_names_and_was_started_in_is_confirmed() {
+fn client_root_equal_to_working_directory_is_confirmed() {
     let world = world();
     let folder = world.path("src/app/lib");
     std::fs::remove_dir_all(world.path("src/app/.git")).unwrap();
@@ -177,7 +177,7 @@ fn a_folder_that_the_client_names_and_was_started_in_is_confirmed() {
 }
 
 #[test]
-fn what_a_client_may_not_name_is_refused_by_its_reason_and_asks_nobody() {
+fn forbidden_client_root_is_refused_with_a_reason() {
     let world = world();
     let file = world.path("src/app/lib/notes.txt");
     world.file(".ssh/id", "key");
@@ -209,7 +209,7 @@ fn what_a_client_may_not_name_is_refused_by_its_reason_and_asks_nobody() {
 }
 
 #[test]
-fn a_client_that_answers_nonsense_or_names_thousands_of_folders_is_served_on() {
+fn invalid_or_excessive_client_roots_do_not_stop_the_session() {
     let world = world();
     let notes = world.path("src/app/lib/notes.txt");
     let mut client = connect(&world, Path::new("/"));

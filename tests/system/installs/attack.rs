@@ -20,7 +20,7 @@ fn place(registry: &Registry, program: &str, args: &[&str]) -> Place {
 }
 
 #[test]
-fn no_script_of_a_package_or_of_what_it_needs_runs_and_only_the_registry_is_reached() {
+fn install_runs_no_package_scripts_and_reaches_only_the_registry() {
     let registry = Registry::new();
     let dependencies = json!({ "helper": "1.0.0" });
     registry.npm("helper", "1.0.0", &Package { scripts: scripts(), ..Package::default() });
@@ -56,7 +56,7 @@ fn no_script_of_a_package_or_of_what_it_needs_runs_and_only_the_registry_is_reac
 }
 
 #[test]
-fn a_host_that_is_not_the_registry_is_refused_and_nothing_is_left() {
+fn install_from_foreign_host_is_refused_and_cleaned_up() {
     let registry = Registry::new();
     let other = Registry::new();
     let elsewhere = format!("http://127.0.0.1:{}", other.port);
@@ -77,7 +77,7 @@ fn a_host_that_is_not_the_registry_is_refused_and_nothing_is_left() {
 }
 
 #[test]
-fn what_was_changed_is_not_started_and_is_mended_by_installing_again() {
+fn modified_installation_is_not_started_until_reinstalled() {
     let registry = Registry::new();
     registry.npm("tiny", "1.0.0", &Package::default());
     let mut world = world(&registry, &["-y", "tiny"]);
@@ -114,7 +114,7 @@ fn chmod(path: &Path, mode: u32) {
 }
 
 #[test]
-fn an_entry_that_names_something_else_is_not_started() {
+fn entry_not_matching_installation_is_not_started() {
     let registry = Registry::new();
     let place = place(&registry, "npx", &["tiny", "--x"]);
     registry.npm("tiny", "1.0.0", &Package::default());
@@ -133,7 +133,7 @@ fn an_entry_that_names_something_else_is_not_started() {
 }
 
 #[test]
-fn nothing_is_built_from_a_source_package() {
+fn source_package_is_not_built() {
     let canary = tempfile::NamedTempFile::new_in("/var/tmp").unwrap().into_temp_path();
     std::fs::remove_file(&canary).unwrap();
     let registry = Registry::new();
@@ -182,7 +182,7 @@ wheel.close()";
 }
 
 #[test]
-fn who_installs_nothing_is_told_why() {
+fn missing_package_manager_is_reported() {
     let registry = Registry::new();
     let place = place(&registry, "npx", &["tiny@9.9.9"]);
     let unknown = run(&place.home, &["install", "nobody"]).unwrap_err();

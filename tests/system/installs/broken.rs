@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 #[test]
-fn killed_it_leaves_no_process_and_nothing_to_start_and_the_next_one_sweeps_up() {
+fn killed_install_leaves_nothing_runnable_and_next_install_cleans_up() {
     let registry = Registry::new();
     registry.npm("tiny", "1.0.0", &Package::default());
     let place = Place::new(|_| {});

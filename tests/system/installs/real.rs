@@ -19,7 +19,7 @@ fn world(id: &str) -> World {
 }
 
 #[test]
-fn a_server_from_npm_is_refused_then_installed_then_works_without_network() {
+fn npm_server_works_offline_only_after_install() {
     let world = world("memory");
     let message = refusal(&world, "memory");
     assert!(message.contains("is to be installed first: `ironcurtain servers install memory`"), "{message}");
@@ -44,7 +44,7 @@ fn a_server_from_npm_is_refused_then_installed_then_works_without_network() {
 }
 
 #[test]
-fn a_server_from_pypi_is_installed_into_an_environment_of_its_own_and_works() {
+fn pypi_server_is_installed_into_its_own_environment() {
     let world = world("time");
     let message = refusal(&world, "time");
     assert!(message.contains("is to be installed first: `ironcurtain servers install time`"), "{message}");

@@ -10,7 +10,7 @@ fn newer(registry: &Registry) {
 }
 
 #[test]
-fn it_is_shown_with_the_change_of_the_tools_and_taken_only_after_a_yes() {
+fn update_shows_tool_changes_and_applies_after_approval() {
     let registry = Registry::new();
     registry.npm("tiny", "1.0.0", &Package { description: "Does it.", ..Package::default() });
     let world = world(&registry, &["-y", "tiny@1.0.0", "--keep"]);
@@ -74,7 +74,7 @@ fn it_is_shown_with_the_change_of_the_tools_and_taken_only_after_a_yes() {
 }
 
 #[test]
-fn an_entry_without_a_version_stays_as_it_is_and_a_version_can_be_named() {
+fn unversioned_entry_is_unchanged_and_version_can_be_given() {
     let registry = Registry::new();
     registry.npm("tiny", "1.0.0", &Package::default());
     newer(&registry);
@@ -95,7 +95,7 @@ fn an_entry_without_a_version_stays_as_it_is_and_a_version_can_be_named() {
 }
 
 #[test]
-fn a_version_that_does_not_start_can_be_left_and_not_be_taken() {
+fn version_that_fails_to_start_can_be_replaced_but_not_installed() {
     let registry = Registry::new();
     registry.npm("tiny", "1.0.0", &Package { broken: true, ..Package::default() });
     let world = world(&registry, &["tiny"]);

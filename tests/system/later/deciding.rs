@@ -20,7 +20,7 @@ fn refused(reply: &Reply, wanted: ErrorCode) {
 }
 
 #[test]
-fn the_person_keeps_one_file_and_moves_another_and_both_are_on_record_for_good() {
+fn kept_and_quarantined_files_are_recorded_permanently() {
     let mut world = hostile::world();
     let repo = repository(&world);
     let mut client = world.connect("hostile");
@@ -57,7 +57,7 @@ fn the_person_keeps_one_file_and_moves_another_and_both_are_on_record_for_good()
 }
 
 #[test]
-fn what_was_moved_away_is_put_back_or_deleted_by_the_persons_word_once_its_session_is_over() {
+fn quarantined_file_is_restored_or_deleted_by_the_user_after_session() {
     let world = hostile::world();
     let repo = repository(&world);
     let (agents, mise) = (repo.join(".mcp.json"), repo.join("mise.toml"));
@@ -119,7 +119,7 @@ fn what_was_moved_away_is_put_back_or_deleted_by_the_persons_word_once_its_sessi
 }
 
 #[test]
-fn what_is_moved_is_the_link_and_never_what_it_leads_to() {
+fn quarantine_moves_the_symlink_not_its_target() {
     let world = hostile::world();
     let repo = repository(&world);
     let secret = world.file("docs/secret", "secret");
@@ -143,7 +143,7 @@ fn what_is_moved_is_the_link_and_never_what_it_leads_to() {
 }
 
 #[test]
-fn no_agent_and_no_server_can_decide() {
+fn agent_and_server_cannot_decide_about_autostart_files() {
     let world = hostile::world();
     let repo = repository(&world);
     let mut client = world.connect("hostile");

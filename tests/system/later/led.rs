@@ -84,7 +84,7 @@ fn works(world: &World, repo: &Path) {
 }
 
 #[test]
-fn what_the_users_git_is_led_to_cannot_be_written_and_the_users_own_runs_on() {
+fn files_referenced_by_user_git_config_are_read_only_and_still_run() {
     for way in &WAYS {
         let world = hostile::world();
         let repo = way.prepare(&world, true);
@@ -103,7 +103,7 @@ fn what_the_users_git_is_led_to_cannot_be_written_and_the_users_own_runs_on() {
 }
 
 #[test]
-fn what_appears_where_the_users_git_is_led_to_runs_nothing() {
+fn files_created_at_git_referenced_paths_are_not_run() {
     for way in &WAYS {
         let world = hostile::world();
         let repo = way.prepare(&world, false);

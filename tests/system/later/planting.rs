@@ -17,7 +17,7 @@ fn hook(path: &Path, says: &str) {
 }
 
 #[test]
-fn nothing_planted_runs_and_a_hook_of_the_persons_own_does() {
+fn planted_files_do_not_run_and_user_hooks_do() {
     let world = guarded();
     let repo = repository(&world);
     let above = repo.parent().unwrap().to_path_buf();
@@ -103,7 +103,7 @@ fn mcp(command: &str) -> Value {
 }
 
 #[test]
-fn what_was_planted_when_everything_is_killed_is_looked_at_by_the_next_start() {
+fn files_planted_before_kill_are_scanned_at_next_start() {
     let mut machine = Machine::new(|w| hostile::install_contained(w, &json!({ "gitConfig": "guarded" })));
     let plan = machine.file("work/plan", "scribbled");
     machine.start();

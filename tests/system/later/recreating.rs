@@ -8,7 +8,7 @@ use serde_json::json;
 use std::fs;
 
 #[test]
-fn a_file_that_is_made_again_and_again_is_gone_and_its_folder_is_read_only() {
+fn repeatedly_recreated_file_is_removed_and_folder_becomes_read_only() {
     let world = hostile::world();
     let repo = repository(&world);
     let mut client = world.connect("hostile");
@@ -35,7 +35,7 @@ fn a_file_that_is_made_again_and_again_is_gone_and_its_folder_is_read_only() {
 }
 
 #[test]
-fn a_server_that_goes_on_making_a_file_again_is_stopped_for_the_session() {
+fn server_that_keeps_recreating_a_file_is_stopped() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("heard").ok();

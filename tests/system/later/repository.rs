@@ -47,7 +47,7 @@ fn stays_clean(world: &World) {
 }
 
 #[test]
-fn a_granted_repository_is_as_clean_as_it_was_for_the_server_and_for_everybody() {
+fn granted_repository_stays_clean_for_server_and_user() {
     stays_clean(&hostile::world());
     stays_clean(&guarded());
 }

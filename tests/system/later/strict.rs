@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn in_the_strict_mode_what_would_be_listed_is_moved_away_and_what_is_no_such_name_stays() {
+fn strict_mode_quarantines_autostart_files_and_keeps_other_files() {
     let world = hostile::contained(&json!({ "autostart": "strict", "gitConfig": "guarded" }));
     let repo = repository(&world);
     fs::write(repo.join(".npmrc"), "mine").unwrap();

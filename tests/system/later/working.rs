@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn what_an_agent_is_asked_to_set_up_works_and_stays_and_what_can_run_later_is_listed() {
+fn requested_project_setup_works_and_autostart_files_are_listed() {
     let world = guarded();
     let repo = repository(&world);
     let above = repo.parent().unwrap();
@@ -44,7 +44,7 @@ fn what_an_agent_is_asked_to_set_up_works_and_stays_and_what_can_run_later_is_li
 }
 
 #[test]
-fn a_closed_configuration_is_read_and_not_written_and_the_rest_of_git_works() {
+fn git_config_is_read_only_and_git_works() {
     let world = crate::hostile::world();
     let repo = repository(&world);
     let mut client = world.connect("hostile");
@@ -58,7 +58,7 @@ fn a_closed_configuration_is_read_and_not_written_and_the_rest_of_git_works() {
 }
 
 #[test]
-fn adding_husky_leaves_its_files_for_the_person_and_git_is_not_told_to_run_them() {
+fn adding_husky_keeps_files_but_does_not_enable_hooks() {
     let world = guarded();
     let repo = repository(&world);
     let mut client = world.connect("hostile");

@@ -31,7 +31,7 @@ for m in messages():
 "#;
 
 #[test]
-fn a_server_that_does_not_survive_being_asked_for_its_era_is_greeted_with_a_handshake() {
+fn server_crashing_on_discovery_falls_back_to_handshake() {
     let world = scripted::world(
         r#"
 n = number()
@@ -51,7 +51,7 @@ for m in messages():
 }
 
 #[test]
-fn a_server_that_is_silent_on_a_handshake_is_found_and_from_then_on_spoken_to_without_one() {
+fn server_ignoring_handshake_is_detected_as_stateless() {
     let world = scripted::world(SILENT);
     let connect = || {
         let began = Instant::now();
@@ -78,7 +78,7 @@ fn a_server_that_is_silent_on_a_handshake_is_found_and_from_then_on_spoken_to_wi
 }
 
 #[test]
-fn a_server_that_is_slow_to_shake_hands_and_ends_when_it_is_asked_is_greeted_with_a_handshake_alone() {
+fn slow_handshake_server_crashing_on_discovery_uses_handshake() {
     let world = scripted::world(SLOW);
     let mut client = world.connect("hostile");
     assert_eq!(client.call("echo", json!({})).ok(), "initialize notifications/initialized tools/call");

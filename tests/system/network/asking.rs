@@ -21,8 +21,8 @@ fn allow(world: &World, lifetime: Lifetime) {
 }
 
 #[test]
-fn an_unknown_host_is_asked_about_and_the_answer_holds_as_long_as_it_says() {
-    inside("network::asking::an_unknown_host_is_asked_about_and_the_answer_holds_as_long_as_it_says", |_| {
+fn unknown_host_asks_and_answer_lasts_its_lifetime() {
+    inside("network::asking::unknown_host_asks_and_answer_lasts_its_lifetime", |_| {
         let world = world(&asking());
         let mut client = world.connect("fetcher");
         allow(&world, Lifetime::Once);
@@ -72,8 +72,8 @@ fn an_unknown_host_is_asked_about_and_the_answer_holds_as_long_as_it_says() {
 }
 
 #[test]
-fn a_no_is_told_and_not_asked_for_again_at_once() {
-    inside("network::asking::a_no_is_told_and_not_asked_for_again_at_once", |ground| {
+fn denied_host_is_reported_and_not_asked_again_at_once() {
+    inside("network::asking::denied_host_is_reported_and_not_asked_again_at_once", |ground| {
         let world = world(&asking());
         let mut client = world.connect("fetcher");
         for _ in 0..2 {
@@ -92,8 +92,8 @@ fn a_no_is_told_and_not_asked_for_again_at_once() {
 }
 
 #[test]
-fn a_yes_does_not_open_a_private_address() {
-    inside("network::asking::a_yes_does_not_open_a_private_address", |ground| {
+fn approval_does_not_open_private_address() {
+    inside("network::asking::approval_does_not_open_private_address", |ground| {
         let world = world(&asking());
         let mut client = world.connect("fetcher");
         allow(&world, Lifetime::Session);
@@ -110,8 +110,8 @@ fn a_yes_does_not_open_a_private_address() {
 }
 
 #[test]
-fn a_server_that_asks_for_host_after_host_leaves_questions_to_the_agent() {
-    inside("network::asking::a_server_that_asks_for_host_after_host_leaves_questions_to_the_agent", |_| {
+fn host_questions_of_a_server_leave_room_for_the_agent() {
+    inside("network::asking::host_questions_of_a_server_leave_room_for_the_agent", |_| {
         let world = world(&asking());
         let settings = json!({ "questionsPerMinute": 5, "denialHoldsSeconds": 0 });
         std::fs::write(world.home.config.join("config.json"), settings.to_string()).unwrap();
@@ -130,8 +130,8 @@ fn a_server_that_asks_for_host_after_host_leaves_questions_to_the_agent() {
 }
 
 #[test]
-fn many_connections_to_a_host_at_once_are_one_question() {
-    inside("network::asking::many_connections_to_a_host_at_once_are_one_question", |ground| {
+fn concurrent_connections_to_one_host_are_one_question() {
+    inside("network::asking::concurrent_connections_to_one_host_are_one_question", |ground| {
         let world = world(&asking());
         let mut client = world.connect("fetcher");
         let table = proxy_table(world.sessions()[0].server_pid.unwrap());
@@ -149,9 +149,9 @@ fn many_connections_to_a_host_at_once_are_one_question() {
 }
 
 #[test]
-fn a_host_that_is_taken_back_is_cut_off_when_that_is_said_and_asked_about_again() {
+fn revoked_host_is_disconnected_before_confirmation_and_asks_again() {
     inside(
-        "network::asking::a_host_that_is_taken_back_is_cut_off_when_that_is_said_and_asked_about_again",
+        "network::asking::revoked_host_is_disconnected_before_confirmation_and_asks_again",
         |_| {
             let network = json!({ "allowedDomains": ["files.example.test:8443"], "askUnknown": true });
             let world = world(&network);
@@ -172,8 +172,8 @@ fn a_host_that_is_taken_back_is_cut_off_when_that_is_said_and_asked_about_again(
 }
 
 #[test]
-fn a_grant_that_the_clock_ends_closes_what_rests_on_it() {
-    inside("network::asking::a_grant_that_the_clock_ends_closes_what_rests_on_it", |_| {
+fn expired_host_grant_closes_its_connections() {
+    inside("network::asking::expired_host_grant_closes_its_connections", |_| {
         let world = world(&asking());
         let mut client = world.connect("fetcher");
         allow(&world, Lifetime::Hour);
@@ -190,8 +190,8 @@ fn a_grant_that_the_clock_ends_closes_what_rests_on_it() {
 }
 
 #[test]
-fn a_host_that_is_allowed_for_a_call_is_not_asked_about_again() {
-    inside("network::asking::a_host_that_is_allowed_for_a_call_is_not_asked_about_again", |_| {
+fn host_allowed_for_call_is_not_asked_again() {
+    inside("network::asking::host_allowed_for_call_is_not_asked_again", |_| {
         let world = world(&asking());
         let mut client = world.connect("fetcher");
         world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
@@ -222,9 +222,9 @@ fn a_host_that_is_allowed_for_a_call_is_not_asked_about_again() {
 }
 
 #[test]
-fn a_host_that_is_granted_at_its_connection_is_not_asked_about_at_the_call() {
+fn host_granted_at_connection_is_not_asked_at_call() {
     inside(
-        "network::asking::a_host_that_is_granted_at_its_connection_is_not_asked_about_at_the_call",
+        "network::asking::host_granted_at_connection_is_not_asked_at_call",
         |_| {
             let world = world(&asking());
             let mut client = world.connect("fetcher");
@@ -238,8 +238,8 @@ fn a_host_that_is_granted_at_its_connection_is_not_asked_about_at_the_call() {
 }
 
 #[test]
-fn a_call_opens_its_host_also_where_unknown_hosts_are_refused() {
-    inside("network::asking::a_call_opens_its_host_also_where_unknown_hosts_are_refused", |_| {
+fn approved_call_opens_its_host_even_if_unknown_hosts_are_refused() {
+    inside("network::asking::approved_call_opens_its_host_even_if_unknown_hosts_are_refused", |_| {
         let world = world(
             &json!({ "allowedDomains": ["files.example.test"], "deniedDomains": ["evil.example.test"] }),
         );

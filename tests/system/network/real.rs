@@ -7,8 +7,8 @@ use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::json;
 
 #[test]
-fn the_fetch_server_reaches_what_a_call_names_and_nothing_else() {
-    inside("network::real::the_fetch_server_reaches_what_a_call_names_and_nothing_else", |ground| {
+fn fetch_server_reaches_only_the_host_of_its_call() {
+    inside("network::real::fetch_server_reaches_only_the_host_of_its_call", |ground| {
         let world = world("fetch");
         let mut client = world.connect("fetch");
         // Not raw, it would have npm fetch a program that makes pages readable.

@@ -7,9 +7,9 @@ use crate::world::eventually;
 use serde_json::json;
 
 #[test]
-fn what_is_on_the_list_is_reached_and_everything_else_is_refused_and_on_record() {
+fn listed_hosts_are_reached_and_others_are_refused_and_recorded() {
     inside(
-        "network::way_out::what_is_on_the_list_is_reached_and_everything_else_is_refused_and_on_record",
+        "network::way_out::listed_hosts_are_reached_and_others_are_refused_and_recorded",
         |ground| {
             let world = world(&json!({
                 "allowedDomains": ["files.example.test", "sly.example.test", "*.deep.example.test", "third.example.test:8443"],
@@ -65,8 +65,8 @@ fn what_is_on_the_list_is_reached_and_everything_else_is_refused_and_on_record()
 }
 
 #[test]
-fn a_private_host_is_reached_only_where_its_address_is_written_out() {
-    inside("network::way_out::a_private_host_is_reached_only_where_its_address_is_written_out", |ground| {
+fn private_host_needs_its_address_in_the_list() {
+    inside("network::way_out::private_host_needs_its_address_in_the_list", |ground| {
         let spelled = world(&json!({ "allowedDomains": ["sly.example.test", "10.9.9.9"] }));
         assert_eq!(spelled.connect("fetcher").behind("http://sly.example.test/hello"), HELLO);
         assert_eq!(ground.reached(), ["10.9.9.9 80"]);
@@ -74,8 +74,8 @@ fn a_private_host_is_reached_only_where_its_address_is_written_out() {
 }
 
 #[test]
-fn a_server_without_hosts_has_no_proxy_and_no_way_out() {
-    inside("network::way_out::a_server_without_hosts_has_no_proxy_and_no_way_out", |ground| {
+fn server_without_hosts_has_no_proxy_and_no_network() {
+    inside("network::way_out::server_without_hosts_has_no_proxy_and_no_network", |ground| {
         for network in [
             json!(false),
             json!({ "allowedDomains": [] }),
@@ -96,8 +96,8 @@ fn a_server_without_hosts_has_no_proxy_and_no_way_out() {
 }
 
 #[test]
-fn the_listener_of_a_killed_server_is_gone_and_the_next_one_has_its_own() {
-    inside("network::way_out::the_listener_of_a_killed_server_is_gone_and_the_next_one_has_its_own", |_| {
+fn killed_servers_proxy_listener_is_closed_and_restart_gets_its_own() {
+    inside("network::way_out::killed_servers_proxy_listener_is_closed_and_restart_gets_its_own", |_| {
         let world = world(&json!({ "allowedDomains": ["files.example.test"] }));
         let mut client = world.connect("fetcher");
         assert_eq!(client.behind("http://files.example.test/hello"), HELLO);
@@ -116,8 +116,8 @@ fn the_listener_of_a_killed_server_is_gone_and_the_next_one_has_its_own() {
 }
 
 #[test]
-fn a_host_that_is_taken_off_the_list_is_cut_off() {
-    inside("network::way_out::a_host_that_is_taken_off_the_list_is_cut_off", |_| {
+fn host_removed_from_list_is_disconnected() {
+    inside("network::way_out::host_removed_from_list_is_disconnected", |_| {
         let world =
             world(&json!({ "allowedDomains": ["files.example.test:8443", "other.example.test:8443"] }));
         let mut client = world.connect("fetcher");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 #[test]
-fn a_mistake_changes_nothing_and_is_named_until_it_is_mended() {
+fn invalid_file_changes_nothing_and_is_reported_until_fixed() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     world.changes_policy(|w| w.put_first(rule("quiet", json!({ "tool": ["heard"] }), "deny")));
@@ -35,7 +35,7 @@ fn a_mistake_changes_nothing_and_is_named_until_it_is_mended() {
 }
 
 #[test]
-fn a_file_that_is_gone_leaves_what_it_said_in_force() {
+fn deleted_file_leaves_last_policy_in_force() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let directory = world.home.policy();
@@ -70,7 +70,7 @@ fn a_file_that_is_gone_leaves_what_it_said_in_force() {
 }
 
 #[test]
-fn a_pipe_in_the_place_of_a_file_is_named_and_holds_up_nothing() {
+fn fifo_instead_of_file_is_reported_and_does_not_block() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("heard").ok();
@@ -91,7 +91,7 @@ fn a_pipe_in_the_place_of_a_file_is_named_and_holds_up_nothing() {
 }
 
 #[test]
-fn while_the_record_cannot_be_written_no_policy_comes_into_force() {
+fn unwritable_audit_log_blocks_policy_changes() {
     let mut machine = Machine::new(hostile::install);
     machine.start();
     let mut client = machine.connect();

@@ -49,7 +49,7 @@ impl Drop for Everything {
 }
 
 #[test]
-fn the_everything_server_by_http_differs_from_itself_as_one_that_runs_here() {
+fn everything_server_over_http_differs_from_stdio_as_documented() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let _everything = Everything::start(port);
     let world = World::with(|prepared| {

@@ -28,7 +28,7 @@ fn calls(
 }
 
 #[test]
-fn each_refusal_of_a_server_is_told_with_what_to_do() {
+fn remote_http_errors_are_reported_with_advice() {
     let far = Far::start();
     let world = world(&json!({ "url": far.url(), "headers": { "Authorization": "Bearer abc123def" } }));
     let mut client = world.connect("far");
@@ -68,7 +68,7 @@ fn each_refusal_of_a_server_is_told_with_what_to_do() {
 }
 
 #[test]
-fn a_redirect_is_followed_nowhere() {
+fn redirects_are_not_followed() {
     let (far, other) = (Far::start(), Far::start());
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
@@ -90,7 +90,7 @@ fn a_redirect_is_followed_nowhere() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_to_the_clients_greeting() {
+fn unreachable_server_fails_initialize_with_a_reason() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let world = world(&json!({ "url": format!("http://{closed}/mcp") }));
     let mut client = world.start("far");
@@ -126,7 +126,7 @@ fn a_server_that_is_not_there_is_told_to_the_clients_greeting() {
 }
 
 #[test]
-fn a_call_that_may_have_arrived_is_not_sent_again() {
+fn possibly_delivered_call_is_not_resent() {
     let far = Far::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
@@ -158,7 +158,7 @@ fn a_call_that_may_have_arrived_is_not_sent_again() {
 }
 
 #[test]
-fn a_server_that_has_forgotten_the_session_is_greeted_before_it_is_called() {
+fn expired_remote_session_is_reinitialized_before_calls() {
     let far = Far::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
@@ -192,7 +192,7 @@ fn a_server_that_has_forgotten_the_session_is_greeted_before_it_is_called() {
 }
 
 #[test]
-fn a_giant_message_fails_its_call_and_the_session_lives() {
+fn oversized_remote_message_fails_its_call_only() {
     let far = Far::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
@@ -223,7 +223,7 @@ fn a_giant_message_fails_its_call_and_the_session_lives() {
 }
 
 #[test]
-fn a_page_as_an_answer_is_one_line_for_the_client() {
+fn html_response_is_one_line_for_the_client() {
     let far = Far::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");

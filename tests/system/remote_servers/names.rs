@@ -74,9 +74,9 @@ impl Drop for Tls {
 }
 
 #[test]
-fn a_server_is_who_its_certificate_says_and_where_its_name_may_lead() {
+fn remote_server_needs_valid_certificate_and_permitted_address() {
     inside(
-        "remote_servers::names::a_server_is_who_its_certificate_says_and_where_its_name_may_lead",
+        "remote_servers::names::remote_server_needs_valid_certificate_and_permitted_address",
         |dir| {
             let far = Far::start();
             let tls = Tls::before(&far, dir);
@@ -144,8 +144,8 @@ fn a_server_is_who_its_certificate_says_and_where_its_name_may_lead() {
 }
 
 #[test]
-fn a_certificate_that_nobody_signed_is_not_trusted() {
-    inside("remote_servers::names::a_certificate_that_nobody_signed_is_not_trusted", |dir| {
+fn self_signed_certificate_is_not_trusted() {
+    inside("remote_servers::names::self_signed_certificate_is_not_trusted", |dir| {
         let far = Far::start();
         let alone = "openssl req -x509 -newkey rsa:2048 -nodes -keyout server.key -out server.pem -days 9 -subj /CN=mcp.example.test -addext subjectAltName=DNS:mcp.example.test";
         assert!(Command::new("sh").args(["-ec", alone]).current_dir(dir).output().unwrap().status.success());

@@ -21,7 +21,7 @@ fn progress(n: u64) -> Value {
 }
 
 #[test]
-fn an_answer_comes_on_a_stream_after_what_was_said_before_it() {
+fn stream_delivers_notifications_before_the_response() {
     let far = Far::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
@@ -46,7 +46,7 @@ fn an_answer_comes_on_a_stream_after_what_was_said_before_it() {
 }
 
 #[test]
-fn a_token_that_the_server_repeats_does_not_reach_the_agent() {
+fn token_echoed_by_server_is_redacted() {
     let far = Far::start();
     let token = "tok3n-of-the-remote-server";
     let headers = json!({ "Authorization": format!("Bearer {token}"), "X-Team": "blue" });
@@ -69,7 +69,7 @@ fn a_token_that_the_server_repeats_does_not_reach_the_agent() {
 }
 
 #[test]
-fn a_stream_that_breaks_goes_on_after_its_last_event() {
+fn broken_stream_resumes_after_last_event_id() {
     let far = Far::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
@@ -99,7 +99,7 @@ fn a_stream_that_breaks_goes_on_after_its_last_event() {
 }
 
 #[test]
-fn what_a_server_says_unasked_is_heard() {
+fn unsolicited_server_messages_are_received() {
     let far = Far::start();
     far.will(|asked, back| {
         if asked.verb == "GET" {
@@ -120,7 +120,7 @@ fn what_a_server_says_unasked_is_heard() {
 }
 
 #[test]
-fn what_a_server_asks_on_a_stream_is_answered() {
+fn server_requests_on_a_stream_are_answered() {
     let far = Far::start();
     far.will(|asked, back| {
         if is_call(asked) {
@@ -142,7 +142,7 @@ fn what_a_server_asks_on_a_stream_is_answered() {
 }
 
 #[test]
-fn streams_without_an_end_hold_up_nobody_else() {
+fn endless_streams_do_not_block_others() {
     let far = Far::start();
     let (open, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let (count, until) = (open.clone(), stop.clone());
@@ -181,7 +181,7 @@ fn endless(back: &mut Back, stop: &AtomicBool) {
 }
 
 #[test]
-fn more_requests_than_a_server_may_hold_are_refused_one_by_one() {
+fn requests_over_per_server_limit_are_refused() {
     let far = Far::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");

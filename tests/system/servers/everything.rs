@@ -7,7 +7,7 @@ use serde_json::json;
 const DATA: &str = "data:text/plain;base64,aGVsbG8gaGVsbG8gaGVsbG8=";
 
 #[test]
-fn it_adds_tells_its_roots_and_keeps_its_environment_to_itself() {
+fn everything_server_adds_reports_roots_and_hides_environment() {
     let world = world("everything");
     let mut client = world.connect("everything");
     let sum = free(&world, &mut client, "get-sum", json!({ "a": 1.5, "b": 2 }));
@@ -19,7 +19,7 @@ fn it_adds_tells_its_roots_and_keeps_its_environment_to_itself() {
 }
 
 #[test]
-fn it_compresses_what_it_is_given_and_fetches_nothing() {
+fn everything_server_compresses_inline_data_and_fetches_nothing() {
     let world = world("everything");
     let mut client = world.connect("everything");
     let zipped = json!({ "name": "a.gz", "data": DATA, "outputType": "resource" });

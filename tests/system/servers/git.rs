@@ -46,7 +46,7 @@ fn with(repo: &Path, key: &str, value: Value) -> Value {
 }
 
 #[test]
-fn it_looks_stages_and_commits_in_a_repository_that_is_granted() {
+fn git_server_reads_stages_and_commits_in_granted_repository() {
     let world = world("git");
     let repo = repository(&world, "work");
     let mut client = world.connect("git");
@@ -63,7 +63,7 @@ fn it_looks_stages_and_commits_in_a_repository_that_is_granted() {
 }
 
 #[test]
-fn the_persons_name_comes_from_the_persons_configuration() {
+fn git_commit_author_comes_from_user_config() {
     let world = world("git");
     let repo = repository(&world, "work");
     git(&world, &repo, &["config", "--unset", "user.name"]);
@@ -75,7 +75,7 @@ fn the_persons_name_comes_from_the_persons_configuration() {
 }
 
 #[test]
-fn a_repository_that_is_not_granted_is_refused_and_out_of_sight() {
+fn ungranted_repository_is_refused_and_invisible() {
     let world = world("git");
     let (repo, secret) = (repository(&world, "work"), repository(&world, "secret"));
     let mut client = world.connect("git");
@@ -96,7 +96,7 @@ fn a_repository_that_is_not_granted_is_refused_and_out_of_sight() {
 }
 
 #[test]
-fn looking_at_a_repository_cannot_change_it() {
+fn read_granted_repository_cannot_be_changed() {
     let world = world("git");
     let repo = repository(&world, "work");
     let mut client = world.connect("git");
@@ -109,7 +109,7 @@ fn looking_at_a_repository_cannot_change_it() {
 }
 
 #[test]
-fn a_hook_that_it_sets_off_changes_files_but_no_hooks_and_what_has_git_run_something_is_put_back() {
+fn hook_run_by_git_server_cannot_change_hooks_or_git_config() {
     let world = world("git");
     let repo = repository(&world, "work");
     git(&world, &repo, &["checkout", "-q", "text"]);

@@ -7,8 +7,8 @@ use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::json;
 
 #[test]
-fn it_opens_a_page_at_a_host_that_was_allowed_and_none_elsewhere() {
-    inside("servers::playwright::it_opens_a_page_at_a_host_that_was_allowed_and_none_elsewhere", |ground| {
+fn playwright_server_opens_pages_only_at_allowed_host() {
+    inside("servers::playwright::playwright_server_opens_pages_only_at_allowed_host", |ground| {
         let world = world("playwright");
         let mut client = world.connect("playwright");
         let page = |host: &str| json!({ "url": format!("http://{host}.example.test/page") });

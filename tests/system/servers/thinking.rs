@@ -4,7 +4,7 @@ use super::{free, world};
 use serde_json::json;
 
 #[test]
-fn it_notes_thoughts_and_an_argument_nobody_knows_is_refused() {
+fn thinking_server_works_and_unknown_argument_is_refused() {
     let world = world("sequential-thinking");
     let mut client = world.connect("sequential-thinking");
     let thought = |n: u32| json!({ "thought": "hm", "nextThoughtNeeded": true, "thoughtNumber": n, "totalThoughts": 3 });

@@ -4,7 +4,7 @@ use super::{free, world};
 use serde_json::{Value, json};
 
 #[test]
-fn it_tells_and_converts_the_time_and_an_argument_that_is_no_text_is_refused() {
+fn time_server_works_and_non_string_argument_is_refused() {
     let world = world("time");
     let mut client = world.connect("time");
     let now = free(&world, &mut client, "get_current_time", json!({ "timezone": "Europe/Berlin" }));

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The test that computes every figure, and the one that draws every dialog of the documentation.
-const FIGURES: &str = "figures::every_figure_of_the_desktop_can_be_computed";
-const DIALOGS: &str = "pictures::every_dialog_of_the_documentation_is_drawn";
+const FIGURES: &str = "figures::desktop_measurements_are_complete";
+const DIALOGS: &str = "pictures::every_documented_dialog_has_a_current_picture";
 /// The test of the page that measures its drawing, by a part of its name.
 const DRAWING: &str = "ten thousand calls";
 

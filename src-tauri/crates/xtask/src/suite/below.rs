@@ -19,7 +19,7 @@ const TMP: &str = "/tmp";
 const TESTS: [&str; 3] = ["sandbox", "escape", "system"];
 
 /// Long ones among them that start no sandbox otherwise there: they run once.
-const ONCE: [&str; 1] = ["memory::grants_that_come_and_go_leave_nothing_in_memory"];
+const ONCE: [&str; 1] = ["memory::granting_and_revoking_leaks_no_memory"];
 
 /// Returns `true` if the checkout is there in any case.
 pub(crate) fn is_here() -> bool {
