@@ -7,7 +7,7 @@
 
 mod model;
 
-use crate::consent::{Next, paths};
+use crate::scripted_user::{Next, paths};
 use crate::world::{World, installed, programs};
 use ironcurtain_daemon::consent::{DenialReach, Lifetime, Reach};
 use ironcurtain_testkit::namespace::{is_inside, run_inside_by};

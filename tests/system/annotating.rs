@@ -1,8 +1,8 @@
 //! `ironcurtain servers annotate`, with servers from npm and with servers that mean no good.
 
-use crate::consent::Next;
-use crate::place::{Place, Prepared};
 use crate::reference::{configure, entry};
+use crate::scripted_user::Next;
+use crate::test_home::{Place, Prepared};
 use crate::world::{World, is_root, programs};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn approved_annotations_are_written_and_decide_calls() {
     let annotate = |more: &[&str]| run(&world.ours(), &world.home.person, "files", more);
     let refused = annotate(&[]);
     assert!(!refused.status.success());
-    assert!(error(&refused).contains("there is no terminal to confirm at"), "{}", error(&refused));
+    assert!(error(&refused).contains("no terminal to confirm on"), "{}", error(&refused));
     assert!(text(&refused).contains("  path  read-path  (high: "), "{}", text(&refused));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), OTHERS);
     let written = annotate(&["--yes"]);
@@ -39,7 +39,7 @@ fn approved_annotations_are_written_and_decide_calls() {
     let (before, _) = OTHERS.rsplit_once("  } }").unwrap();
     assert!(stored.starts_with(before) && stored.ends_with("} }"), "{stored}");
     let again = annotate(&[]);
-    assert!(again.status.success() && text(&again).contains("All of it is written down already."));
+    assert!(again.status.success() && text(&again).contains("All of this is already saved."));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), stored);
     world.restart();
     let mut client = world.connect("files");
@@ -59,7 +59,7 @@ fn tool_changes_since_annotation_are_shown() {
     for words in [
         "  CHANGED by the server since it was annotated",
         "  change: `deep` is new: none",
-        "The server does not say the same of its tools",
+        "The server describes its tools differently",
     ] {
         assert!(shown.contains(words), "{words} in\n{shown}");
     }
@@ -73,12 +73,12 @@ fn tool_changes_since_annotation_are_shown() {
     assert!(shown.contains("`path`: LOOSER, read-path instead of read-path, delete-path"), "{shown}");
     configure_server(&place, &listing(&json!([])));
     let shown = text(&annotate(&place, &[]));
-    assert!(shown.contains("read_it: not listed by the server this time; its annotation is kept"), "{shown}");
+    assert!(shown.contains("read_it: no longer listed by the server; its annotation is kept"), "{shown}");
     let stored = || std::fs::read_to_string(annotations(&place.home.config)).unwrap();
     assert!(annotate(&place, &["--yes"]).status.success());
     assert!(stored().contains("read_it"), "{}", stored());
     let shown = text(&annotate(&place, &["--yes", "--drop-unseen"]));
-    assert!(shown.contains("read_it: not listed by the server this time; its annotation goes"), "{shown}");
+    assert!(shown.contains("read_it: no longer listed by the server; its annotation will be dropped"), "{shown}");
     assert!(!stored().contains("read_it"), "{}", stored());
 }
 
@@ -137,7 +137,7 @@ fn tool_with_unknown_argument_is_not_written_unreviewed() {
     assert!(annotate(&place, &["--yes", "--unknown-as-text"]).status.success());
     assert_eq!(stored(), ["zap", "read_it"]);
     // What stands there in just that way was looked at, and is kept.
-    assert!(text(&annotate(&place, &["--yes"])).contains("All of it is written down already."));
+    assert!(text(&annotate(&place, &["--yes"])).contains("All of this is already saved."));
     assert_eq!(stored(), ["zap", "read_it"]);
 }
 
@@ -231,7 +231,7 @@ fn inspected_server_has_its_configured_access_and_leaves_no_autostart_files() {
     };
     let closed = shown(json!({}));
     assert!(closed.contains("reads_False_writes_False\n"), "{closed}");
-    assert!(closed.contains("While it was looked at, it wants to reach `a.example.test:80`."), "{closed}");
+    assert!(closed.contains("During the trial, it wants to reach `a.example.test:80`."), "{closed}");
     assert!(closed.contains("it wants the file or folder `/opt/x`"), "{closed}");
     let open = shown(json!({ "allowRead": ["~/read"], "allowWrite": ["~/kept"] }));
     assert!(open.contains("reads_True_writes_True\n"), "{open}");

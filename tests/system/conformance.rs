@@ -2,8 +2,8 @@
 //!
 //! - The suite speaks HTTP alone, so `bridge.py` stands before both.
 
-use crate::consent::Next;
-use crate::place::Prepared;
+use crate::scripted_user::Next;
+use crate::test_home::Prepared;
 use crate::world::{World, installed};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::{Value, json};

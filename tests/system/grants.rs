@@ -1,9 +1,9 @@
 //! A grant is a mount: what a hostile server can reach by itself, before, during and after.
 
 use crate::client::{BOUND, Client};
-use crate::consent::{Next, paths};
 use crate::hostile;
 use crate::machine::Machine;
+use crate::scripted_user::{Next, paths};
 use crate::world::{World, eventually};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use ironcurtain_daemon::{Gift, GiftOf};
@@ -388,7 +388,7 @@ fn revoke_command_reports_after_unmount() {
     assert!(listed.contains(secret.to_str().unwrap()) && listed.contains("always"), "{listed}");
     let id = listed.split_whitespace().next().unwrap();
     let revoked = machine.command(&["grants", "revoke", id]);
-    assert_eq!(String::from_utf8(revoked.stdout).unwrap(), format!("Taken back: {id}\n"));
+    assert_eq!(String::from_utf8(revoked.stdout).unwrap(), format!("Revoked: {id}\n"));
     client.sneak(&secret).refused(MISSING);
     assert!(!machine.command(&["grants", "revoke", id]).status.success());
     assert_eq!(machine.command(&["grants"]).stdout, b"Nothing is granted.\n");

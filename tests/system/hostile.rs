@@ -3,7 +3,7 @@
 
 use crate::client::{Client, Outcome};
 use crate::machine::Machine;
-use crate::place::Prepared;
+use crate::test_home::Prepared;
 use crate::world::{World, programs};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};

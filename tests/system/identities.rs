@@ -1,7 +1,7 @@
 //! Things kept under a server's name belong to the program that had the name: another one gets none of them until the user decides.
 
-use crate::consent::Next;
 use crate::hostile;
+use crate::scripted_user::Next;
 use crate::world::{World, eventually, programs};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::{Value, json};
@@ -127,7 +127,7 @@ fn replaced_program_gets_no_state_of_its_name_and_original_gets_all() {
     assert!(scene.is_suspended(), "it is told from the start");
     assert!(scene.refused().contains(NOT_THE_SAME));
     // Nor does the command without a terminal, or without a yes.
-    assert!(scene.decide(&["hostile", "--keep"]).unwrap_err().contains("there is no terminal to confirm at"));
+    assert!(scene.decide(&["hostile", "--keep"]).unwrap_err().contains("no terminal to confirm on"));
     assert!(scene.refused().contains(NOT_THE_SAME));
     scene.decide(&["hostile", "--keep", "--yes"]).unwrap();
     scene.has_all();

@@ -1,7 +1,7 @@
 //! One person's machine with the trusted process as a real program, to be killed.
 
 use crate::client::{BOUND, Client};
-use crate::place::{Place, Prepared};
+use crate::test_home::{Place, Prepared};
 use crate::world::{eventually, is_root, programs};
 use ironcurtain_daemon::Home;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
@@ -174,7 +174,7 @@ impl Machine {
     pub fn verify(&self) {
         let verified = self.command(&["audit", "verify"]);
         let said = String::from_utf8_lossy(&verified.stdout).into_owned();
-        assert!(verified.status.success() && said.starts_with("The audit log is whole"), "{said}");
+        assert!(verified.status.success() && said.starts_with("The audit log is intact"), "{said}");
     }
 
     pub fn file(&self, below: &str, content: &str) -> PathBuf {

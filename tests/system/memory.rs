@@ -1,8 +1,8 @@
 //! The memory of a trusted process, in which grants come and go.
 
 use crate::client::Client;
-use crate::consent::Next;
 use crate::hostile;
+use crate::scripted_user::Next;
 use crate::world::World;
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use ironcurtain_daemon::{Gift, GiftOf};
@@ -50,18 +50,15 @@ fn granting_and_revoking_leaks_no_memory() {
 
 #[test]
 fn pregranting_and_revoking_leaks_no_memory() {
-    alone(
-        "memory::pregranting_and_revoking_leaks_no_memory",
-        |world, client, secret| {
-            let (access, lifetime) = (AccessSet::only(Access::Read), Lifetime::Hour);
-            let agent = world.daemon.known_clients().remove(0).key;
-            let what = GiftOf::Files { path: secret.to_path_buf(), access };
-            let gift = Gift { client: agent, server: "hostile".into(), what, lifetime };
-            world.wait(world.daemon.give(gift)).unwrap();
-            client.open(secret).ok();
-            world.revoke_only_grant();
-        },
-    );
+    alone("memory::pregranting_and_revoking_leaks_no_memory", |world, client, secret| {
+        let (access, lifetime) = (AccessSet::only(Access::Read), Lifetime::Hour);
+        let agent = world.daemon.known_clients().remove(0).key;
+        let what = GiftOf::Files { path: secret.to_path_buf(), access };
+        let gift = Gift { client: agent, server: "hostile".into(), what, lifetime };
+        world.wait(world.daemon.give(gift)).unwrap();
+        client.open(secret).ok();
+        world.revoke_only_grant();
+    });
 }
 
 /// Measures rounds of this test in a process that has nothing else in its memory.

@@ -1,9 +1,9 @@
 //! Figures are those of what happened, and a path that is refused is on record with the roots.
 
 use crate::client::BOUND;
-use crate::consent::Next;
 use crate::hostile;
 use crate::machine::Machine;
+use crate::scripted_user::Next;
 use crate::world::{World, eventually};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use ironcurtain_protocol::{Reply, Request};

@@ -2,10 +2,10 @@
 //!
 //! Judged by what arrives on the other side and by what is on record.
 
-mod asking;
-pub mod ground;
-mod real;
-mod way_out;
+mod allowed_hosts;
+mod fetch_server;
+mod questions;
+pub mod test_network;
 
 use crate::client::{Client, Outcome};
 use crate::machine::descendants;

@@ -1,10 +1,10 @@
 //! Links do not lead to what is ours or secret, and our programs stay as they are.
 
 use crate::client::BOUND;
-use crate::consent::Next;
-use crate::contained::refusal;
+use crate::containment::refusal;
 use crate::hostile;
 use crate::machine::Machine;
+use crate::scripted_user::Next;
 use crate::world::{World, eventually, programs};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::json;

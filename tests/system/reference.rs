@@ -1,6 +1,6 @@
 //! The reference servers from npm, as `cargo xtask test` installs them.
 
-use crate::place::Prepared;
+use crate::test_home::Prepared;
 use crate::world::{World, installed};
 use serde_json::{Value, json};
 use std::path::PathBuf;

@@ -2,11 +2,11 @@
 //! longer open is gone for the kernel too, and a mistake changes nothing.
 
 mod edits;
-mod troubles;
+mod errors;
 
 use crate::client::{BOUND, Client};
-use crate::consent::Next;
 use crate::hostile;
+use crate::scripted_user::Next;
 use crate::world::eventually;
 use edits::{annotate, rule, rules};
 use ironcurtain_daemon::consent::{Lifetime, Reach, Withdrawn};

@@ -2,15 +2,15 @@
 //! to us.
 
 mod everything;
-mod far;
+mod fake_server;
 mod faults;
-mod names;
 mod streams;
+mod tls;
 
 use crate::client::{BOUND, Client};
-use crate::consent::{Next, paths};
+use crate::scripted_user::{Next, paths};
 use crate::world::{World, eventually};
-pub use far::Far;
+pub use fake_server::Far;
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
@@ -90,8 +90,11 @@ fn remote_server_calls_are_judged_approved_and_recorded() {
     let greeting = &all[0];
     assert_eq!((greeting.method(), greeting.header("mcp-session-id")), ("initialize", ""));
     assert_eq!(greeting.body["params"]["capabilities"], json!({}), "it is told of no roots");
-    let later = |asked: &far::Asked| {
-        (asked.header("mcp-session-id") == far::SESSION, asked.header("mcp-protocol-version") == "2025-06-18")
+    let later = |asked: &fake_server::Asked| {
+        (
+            asked.header("mcp-session-id") == fake_server::SESSION,
+            asked.header("mcp-protocol-version") == "2025-06-18",
+        )
     };
     assert!(all.iter().skip(1).all(|asked| later(asked) == (true, true)), "{all:?}");
     let calls: Vec<_> = all.iter().filter(|asked| asked.method() == "tools/call").collect();

@@ -1,8 +1,8 @@
 //! A server that wants the client's model to answer something: the person sees it and says yes or no.
 
 use crate::client::{BOUND, Client};
-use crate::consent::Next;
 use crate::scripted;
+use crate::scripted_user::Next;
 use crate::world::{World, eventually};
 use ironcurtain_daemon::consent::{Answer, DenialReach, Lifetime, Preview, Reach, Verb};
 use ironcurtain_protocol::{Reply, Request};

@@ -1,7 +1,7 @@
 //! A world whose server is a script: it has the tools of the hostile one, and does with them what the test says.
 
 use crate::hostile;
-use crate::place::Prepared;
+use crate::test_home::Prepared;
 use crate::world::World;
 use serde_json::{Value, json};
 

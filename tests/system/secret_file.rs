@@ -3,10 +3,10 @@
 //! - Neither a secret nor the passphrase stands in a file, on a command line or in an answer.
 
 use crate::client::Client;
-use crate::place::Place;
 use crate::secrets::{
     NONE, PROOF, SECRET, UNLOCKED, command_lines_with, files_with, install, on_a_bus, sha256, text,
 };
+use crate::test_home::Place;
 use crate::world::{World, programs};
 use serde_json::{Value, json};
 use std::fs;
@@ -95,95 +95,84 @@ fn refusal(world: &World) -> String {
 
 #[test]
 fn unlocked_file_secret_reaches_only_its_server() {
-    on_a_bus(
-        "secret_file::unlocked_file_secret_reaches_only_its_server",
-        NONE,
-        || {
-            let mut world = World::with(|prepared| {
-                install(prepared, "api");
-                let path = prepared.home.config.join("mcp-servers.json");
-                let mut servers: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-                servers["beside"] = servers["hostile"].clone();
-                servers["beside"].as_object_mut().unwrap().remove("env");
-                fs::write(&path, servers.to_string()).unwrap();
-                let path = prepared.home.policy().join("tool-annotations.json");
-                let mut annotations: Value =
-                    serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-                let text = annotations["servers"]["hostile"].to_string().replace("\"hostile\"", "\"beside\"");
-                annotations["servers"]["beside"] = serde_json::from_str(&text).unwrap();
-                fs::write(&path, annotations.to_string()).unwrap();
-                let path = prepared.home.policy().join("compiled-policy.json");
-                let rules = fs::read_to_string(&path).unwrap();
-                fs::write(&path, rules.replace("[\"hostile\"]", "[\"hostile\",\"beside\"]")).unwrap();
-            });
-            let ours = world.ours();
-            let not_asked = run(&ours, &["secrets", "set", "api"], SECRET);
-            assert!(!not_asked.0 && not_asked.1.contains("there is no keyring here"), "{not_asked:?}");
-            assert!(not_asked.1.contains("or keep secrets in an encrypted file"), "{not_asked:?}");
-            assert!(!ours.join("state/secrets.age").exists(), "nobody chose it");
+    on_a_bus("secret_file::unlocked_file_secret_reaches_only_its_server", NONE, || {
+        let mut world = World::with(|prepared| {
+            install(prepared, "api");
+            let path = prepared.home.config.join("mcp-servers.json");
+            let mut servers: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            servers["beside"] = servers["hostile"].clone();
+            servers["beside"].as_object_mut().unwrap().remove("env");
+            fs::write(&path, servers.to_string()).unwrap();
+            let path = prepared.home.policy().join("tool-annotations.json");
+            let mut annotations: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            let text = annotations["servers"]["hostile"].to_string().replace("\"hostile\"", "\"beside\"");
+            annotations["servers"]["beside"] = serde_json::from_str(&text).unwrap();
+            fs::write(&path, annotations.to_string()).unwrap();
+            let path = prepared.home.policy().join("compiled-policy.json");
+            let rules = fs::read_to_string(&path).unwrap();
+            fs::write(&path, rules.replace("[\"hostile\"]", "[\"hostile\",\"beside\"]")).unwrap();
+        });
+        let ours = world.ours();
+        let not_asked = run(&ours, &["secrets", "set", "api"], SECRET);
+        assert!(!not_asked.0 && not_asked.1.contains("there is no keyring here"), "{not_asked:?}");
+        assert!(not_asked.1.contains("or keep secrets in an encrypted file"), "{not_asked:?}");
+        assert!(!ours.join("state/secrets.age").exists(), "nobody chose it");
 
-            let file = make(&ours);
-            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-            let bytes = fs::read(&file).unwrap();
-            let head = String::from_utf8_lossy(&bytes[..70]).into_owned();
-            assert!(
-                head.starts_with("age-encryption.org/v1\n-> scrypt ") && head.contains(" 18\n"),
-                "{head}"
-            );
+        let file = make(&ours);
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        let bytes = fs::read(&file).unwrap();
+        let head = String::from_utf8_lossy(&bytes[..70]).into_owned();
+        assert!(head.starts_with("age-encryption.org/v1\n-> scrypt ") && head.contains(" 18\n"), "{head}");
 
-            let told = refusal(&world);
-            assert!(
-                told.contains("`env.API_KEY`: the secrets are locked in the encrypted file")
-                    && told.contains("`ironcurtain secrets unlock`"),
-                "{told}"
-            );
-            let status = || run(&ours, &["status"], "").1;
-            assert!(status().contains("LOCKED: `ironcurtain secrets unlock`"), "{}", status());
-            let looked = run(&ours, &["doctor", "--allow-root"], "").1;
-            assert!(
-                looked.contains("warning  secrets: no keyring is used: they are in the encrypted file"),
-                "{looked}"
-            );
-            assert!(looked.contains("warning  server hostile: not started for a look"), "{looked}");
+        let told = refusal(&world);
+        assert!(
+            told.contains("`env.API_KEY`: the secrets are locked in the encrypted file")
+                && told.contains("`ironcurtain secrets unlock`"),
+            "{told}"
+        );
+        let status = || run(&ours, &["status"], "").1;
+        assert!(status().contains("LOCKED: unlock with `ironcurtain secrets unlock`"), "{}", status());
+        let looked = run(&ours, &["doctor", "--allow-root"], "").1;
+        assert!(
+            looked.contains("warning  secrets: no keyring is used: they are in the encrypted file"),
+            "{looked}"
+        );
+        assert!(looked.contains("warning  server hostile: not started for a look"), "{looked}");
 
-            let wrong = run(&ours, &["secrets", "unlock"], "four other words\n");
-            assert!(
-                !wrong.0 && wrong.1.contains("the passphrase is wrong, or the file was changed"),
-                "{wrong:?}"
-            );
-            assert!(refusal(&world).contains("locked"), "a wrong one opens nothing");
+        let wrong = run(&ours, &["secrets", "unlock"], "four other words\n");
+        assert!(
+            !wrong.0 && wrong.1.contains("the passphrase is wrong, or the file was changed"),
+            "{wrong:?}"
+        );
+        assert!(refusal(&world).contains("locked"), "a wrong one opens nothing");
 
-            let unlocked = run(&ours, &["secrets", "unlock"], &format!("{PASSPHRASE}\n"));
-            assert!(unlocked.0 && status().contains("secrets.age, unlocked"), "{unlocked:?}");
-            let mut client = world.connect("hostile");
-            let session = PathBuf::from(&world.sessions().last().unwrap().sandbox_dir);
-            let proof = client.run(&session, &format!("/usr/bin/python3 -c \"{PROOF}\""));
-            assert_eq!(proof.ok().trim(), sha256(SECRET));
-            client.hang_up();
-            let mut beside = world.connect("beside");
-            let environment = beside.plain("environ").ok().to_owned();
-            assert!(environment.contains("PATH") && !environment.contains(SECRET), "{environment}");
-            assert!(!environment.contains("API_KEY"), "{environment}");
+        let unlocked = run(&ours, &["secrets", "unlock"], &format!("{PASSPHRASE}\n"));
+        assert!(unlocked.0 && status().contains("secrets.age, unlocked"), "{unlocked:?}");
+        let mut client = world.connect("hostile");
+        let session = PathBuf::from(&world.sessions().last().unwrap().sandbox_dir);
+        let proof = client.run(&session, &format!("/usr/bin/python3 -c \"{PROOF}\""));
+        assert_eq!(proof.ok().trim(), sha256(SECRET));
+        client.hang_up();
+        let mut beside = world.connect("beside");
+        let environment = beside.plain("environ").ok().to_owned();
+        assert!(environment.contains("PATH") && !environment.contains(SECRET), "{environment}");
+        assert!(!environment.contains("API_KEY"), "{environment}");
 
-            for hidden in [SECRET, PASSPHRASE] {
-                assert_eq!(files_with(hidden, &ours), Vec::<String>::new());
-                assert_eq!(
-                    files_with(hidden, Path::new(&std::env::var("HOME").unwrap())),
-                    Vec::<String>::new()
-                );
-                assert_eq!(command_lines_with(hidden), Vec::<String>::new());
-                assert!(!world.log().contains(hidden));
-            }
-            assert!(run(&ours, &["secrets", "lock"], "").0);
-            assert!(refusal(&world).contains("the secrets are locked"));
-            assert!(run(&ours, &["secrets", "unlock"], &format!("{PASSPHRASE}\n")).0);
-            world.restart_after(|| {});
-            assert!(
-                refusal(&world).contains("the secrets are locked"),
-                "what was typed ends with the trusted process"
-            );
-        },
-    );
+        for hidden in [SECRET, PASSPHRASE] {
+            assert_eq!(files_with(hidden, &ours), Vec::<String>::new());
+            assert_eq!(files_with(hidden, Path::new(&std::env::var("HOME").unwrap())), Vec::<String>::new());
+            assert_eq!(command_lines_with(hidden), Vec::<String>::new());
+            assert!(!world.log().contains(hidden));
+        }
+        assert!(run(&ours, &["secrets", "lock"], "").0);
+        assert!(refusal(&world).contains("the secrets are locked"));
+        assert!(run(&ours, &["secrets", "unlock"], &format!("{PASSPHRASE}\n")).0);
+        world.restart_after(|| {});
+        assert!(
+            refusal(&world).contains("the secrets are locked"),
+            "what was typed ends with the trusted process"
+        );
+    });
 }
 
 #[test]
@@ -248,52 +237,43 @@ fn returning_keyring_is_not_mixed_with_secrets_file() {
 
 #[test]
 fn terminal_asks_first_and_reads_passphrase_twice_without_echo() {
-    on_a_bus(
-        "secret_file::terminal_asks_first_and_reads_passphrase_twice_without_echo",
-        NONE,
-        || {
-            let place = Place::new(|_| {});
-            let (ours, set) = (place.ours(), ["secrets", "set", "api"]);
-            let (asked, secret) = ("[y/N] ", "The secret `api` (it is not shown): ");
-            let (new, again) =
-                ("at least four words (it is not shown): ", "The same again (it is not shown): ");
-            let file = ours.join("state/secrets.age");
-            let said = type_at_terminal(&ours, &set, &[(asked, "n")]);
-            assert!(!said.0 && said.1.contains("Nothing was kept.") && !file.exists(), "{said:?}");
-            let other = [(asked, "y"), (secret, SECRET), (new, PASSPHRASE), (again, "four others in place")];
-            let said = type_at_terminal(&ours, &set, &other);
-            assert!(
-                !said.0 && said.1.contains("the two passphrases are not the same") && !file.exists(),
-                "{said:?}"
-            );
-            let short = [(asked, "y"), (secret, SECRET), (new, "short"), (again, "short")];
-            let said = type_at_terminal(&ours, &set, &short);
-            assert!(!said.0 && said.1.contains("the passphrase is too short") && !file.exists(), "{said:?}");
-            let same = [(asked, "y"), (secret, SECRET), (new, PASSPHRASE), (again, PASSPHRASE)];
-            let said = type_at_terminal(&ours, &set, &same);
-            assert!(said.0 && said.1.contains("secrets.age` has `api`") && file.exists(), "{said:?}");
-        },
-    );
+    on_a_bus("secret_file::terminal_asks_first_and_reads_passphrase_twice_without_echo", NONE, || {
+        let place = Place::new(|_| {});
+        let (ours, set) = (place.ours(), ["secrets", "set", "api"]);
+        let (asked, secret) = ("[y/N] ", "Secret `api` (not shown): ");
+        let (new, again) = ("at least four words (not shown): ", "Repeat the passphrase (not shown): ");
+        let file = ours.join("state/secrets.age");
+        let said = type_at_terminal(&ours, &set, &[(asked, "n")]);
+        assert!(!said.0 && said.1.contains("Nothing was stored.") && !file.exists(), "{said:?}");
+        let other = [(asked, "y"), (secret, SECRET), (new, PASSPHRASE), (again, "four others in place")];
+        let said = type_at_terminal(&ours, &set, &other);
+        assert!(
+            !said.0 && said.1.contains("the two passphrases differ") && !file.exists(),
+            "{said:?}"
+        );
+        let short = [(asked, "y"), (secret, SECRET), (new, "short"), (again, "short")];
+        let said = type_at_terminal(&ours, &set, &short);
+        assert!(!said.0 && said.1.contains("the passphrase is too short") && !file.exists(), "{said:?}");
+        let same = [(asked, "y"), (secret, SECRET), (new, PASSPHRASE), (again, PASSPHRASE)];
+        let said = type_at_terminal(&ours, &set, &same);
+        assert!(said.0 && said.1.contains("secrets.age` has `api`") && file.exists(), "{said:?}");
+    });
 }
 
 #[test]
 fn missing_key_of_catalog_server_is_reported_before_download() {
-    on_a_bus(
-        "secret_file::missing_key_of_catalog_server_is_reported_before_download",
-        NONE,
-        || {
-            let place = Place::new(|_| {});
-            let ours = place.ours();
-            let add = ["servers", "add", "brave-search", "--yes", "--allow-root"];
-            let missed = run(&ours, &add, "");
-            let wanted = "`brave-search` needs a secret first; run: ironcurtain secrets set brave-search   (There is no keyring here; you will \
+    on_a_bus("secret_file::missing_key_of_catalog_server_is_reported_before_download", NONE, || {
+        let place = Place::new(|_| {});
+        let ours = place.ours();
+        let add = ["servers", "add", "brave-search", "--yes", "--allow-root"];
+        let missed = run(&ours, &add, "");
+        let wanted = "`brave-search` needs a secret first; run: ironcurtain secrets set brave-search   (There is no keyring here; you will \
                 be offered an encrypted file.)";
-            assert!(!missed.0 && missed.1.contains(wanted), "{missed:?}");
-            make(&ours);
-            let missed = run(&ours, &add, &format!("{PASSPHRASE}\n"));
-            let wanted = "`brave-search` needs a secret first; run: ironcurtain secrets set brave-search\n";
-            assert!(!missed.0 && missed.1.contains(wanted) && !missed.1.contains("Download"), "{missed:?}");
-            assert!(!place.home.data.join("installs").exists());
-        },
-    );
+        assert!(!missed.0 && missed.1.contains(wanted), "{missed:?}");
+        make(&ours);
+        let missed = run(&ours, &add, &format!("{PASSPHRASE}\n"));
+        let wanted = "`brave-search` needs a secret first; run: ironcurtain secrets set brave-search\n";
+        assert!(!missed.0 && missed.1.contains(wanted) && !missed.1.contains("Download"), "{missed:?}");
+        assert!(!place.home.data.join("installs").exists());
+    });
 }

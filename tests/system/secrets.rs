@@ -3,10 +3,10 @@
 //! - What a secret is stands in no file, on no command line and in no answer but the one that the server gives about it.
 
 use crate::client::{BOUND, Client};
-use crate::consent::Person;
 use crate::hostile;
-use crate::place::{Place, Prepared};
 use crate::remote_servers::Far;
+use crate::scripted_user::Person;
+use crate::test_home::{Place, Prepared};
 use crate::world::{World, eventually, programs};
 use ironcurtain_testkit::namespace::{is_inside, run_inside_by};
 use serde_json::{Value, json};
@@ -157,7 +157,7 @@ fn secret_reaches_only_the_server_that_names_it() {
         assert!(world.log().contains("far") && world.audit().intact);
         let removed = ironcurtain(&["remove", "api"], "");
         assert!(removed.status.success(), "{}", text(&removed));
-        assert!(text(&ironcurtain(&["list"], "")).contains("no secret of IronCurtain's"));
+        assert!(text(&ironcurtain(&["list"], "")).contains("No secrets of IronCurtain"));
     });
 }
 
@@ -274,7 +274,7 @@ fn keyring_detects_log_truncated_with_its_head() {
         };
         world.restart_after(|| {
             let (whole, said) = verify();
-            assert!(whole && said.contains("known by `audit-head.json` and the keyring"), "{said}");
+            assert!(whole && said.contains("recorded in `audit-head.json` and the keyring"), "{said}");
         });
         assert_eq!(world.status().troubles, Vec::<String>::new());
         world.restart_after(|| {
@@ -347,7 +347,7 @@ fn importing_client_server_moves_its_secret_to_keyring() {
             (output.status.success(), text(&output))
         };
         let diff = run(&["clients", "diff", "cursor", "--move", "--move-secrets"]);
-        let line = "To the keyring: `env.TOKEN` of notes, as `keyring:notes-TOKEN`.";
+        let line = "Move to the keyring: `env.TOKEN` of notes, as `keyring:notes-TOKEN`.";
         assert!(
             diff.0 && diff.1.contains(line) && diff.1.contains("(hidden)") && !diff.1.contains(SECRET),
             "{diff:?}"

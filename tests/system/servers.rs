@@ -12,8 +12,8 @@ mod time;
 mod tools;
 
 use crate::client::{Client, Outcome};
-use crate::consent::Next;
-use crate::place::Prepared;
+use crate::scripted_user::Next;
+use crate::test_home::Prepared;
 use crate::world::{World, installed};
 use ironcurtain_admin::catalog::{AddRequest, Catalog, Source, add};
 use ironcurtain_daemon::Home;

@@ -1,9 +1,9 @@
 //! Sessions are apart, and what they have ends with them.
 
 use crate::client::{BOUND, Client};
-use crate::consent::Next;
 use crate::hostile;
 use crate::machine::descendants;
+use crate::scripted_user::Next;
 use crate::world::{World, eventually};
 use ironcurtain_daemon::consent::{Lifetime, Reach, Withdrawn};
 use ironcurtain_protocol::{Reply, Request};

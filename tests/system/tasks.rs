@@ -1,8 +1,8 @@
 //! Calls whose result is fetched later.
 
 use crate::client::{BOUND, Client, Outcome};
-use crate::consent::Next;
 use crate::hostile;
+use crate::scripted_user::Next;
 use crate::servers;
 use crate::world::{World, eventually};
 use ironcurtain_daemon::consent::{Lifetime, Reach};

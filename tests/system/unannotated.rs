@@ -1,7 +1,7 @@
 //! Tools that nobody has annotated: refused, or asked about with all they are given, where the entry says so.
 
-use crate::consent::Next;
 use crate::scripted;
+use crate::scripted_user::Next;
 use crate::world::World;
 use ironcurtain_daemon::consent::{Consequence, Lifetime, Piece, Reach, Verb};
 use serde_json::{Value, json};

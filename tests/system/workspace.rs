@@ -1,8 +1,8 @@
 //! The project that an agent is started in, and the folders that it names itself, are proposed to the person.
 
 use crate::client::{BOUND, Client};
-use crate::consent::{Next, paths};
-use crate::place::Prepared;
+use crate::scripted_user::{Next, paths};
+use crate::test_home::Prepared;
 use crate::world::{World, eventually};
 use ironcurtain_daemon::consent::{Lifetime, Question, Reach, Verb};
 use ironcurtain_protocol::{Reply, Request};

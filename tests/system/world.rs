@@ -1,8 +1,8 @@
 //! One person's machine in a temporary directory, with the trusted process running in this one.
 
 use crate::client::Client;
-use crate::consent::Person;
-use crate::place::{Place, Prepared};
+use crate::scripted_user::Person;
+use crate::test_home::{Place, Prepared};
 use ironcurtain_daemon::{Daemon, DaemonOptions, Home, start};
 use ironcurtain_protocol::{
     ActivityView, AuditCheckView, GrantView, QuestionsView, Reply, Request, SessionView, StatusView,

@@ -2,7 +2,7 @@
 //! for a server that runs here, and that a remote one is told of no roots.
 
 use super::write_entry;
-use crate::comparing::{allow_all, allow_questions, different, documented, run, show_difference};
+use crate::comparison::{allow_all, allow_questions, different, documented, run, show_difference};
 use crate::reference;
 use crate::servers;
 use crate::world::World;

@@ -1,6 +1,6 @@
 //! Faults of a remote server, each told with what to do, and gone when the fault is.
 
-use super::far::{Asked, Back, Far, said};
+use super::fake_server::{Asked, Back, Far, said};
 use super::{recorded, world};
 use crate::client::BOUND;
 use crate::world::eventually;

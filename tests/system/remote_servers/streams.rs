@@ -1,6 +1,6 @@
 //! The streams of a remote server: answers, what it says unasked, and streams without an end.
 
-use super::far::{Asked, Back, Far, said};
+use super::fake_server::{Asked, Back, Far, said};
 use super::world;
 use crate::client::BOUND;
 use crate::world::eventually;

@@ -2,7 +2,7 @@
 
 use super::{allowed, world};
 use crate::client::BOUND;
-use crate::consent::Next;
+use crate::scripted_user::Next;
 use crate::world::{World, eventually};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::{Value, json};

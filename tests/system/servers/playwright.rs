@@ -1,8 +1,8 @@
 //! The Playwright server with a browser of its own, in its sandbox.
 
 use super::world;
-use crate::consent::Next;
-use crate::network::ground::inside;
+use crate::network::test_network::inside;
+use crate::scripted_user::Next;
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::json;
 

@@ -1,0 +1,102 @@
+//! Files that run later: nothing is left in the person's tree but what was made there, what an agent was asked to write works,
+//! and nothing that it planted runs.
+//!
+//! - Real repositories and real git, inside and outside.
+
+mod git_references;
+mod planted_files;
+mod project_setup;
+mod recreated_files;
+mod repository;
+mod strict;
+mod user_decisions;
+
+use crate::client::{BOUND, Client};
+use crate::hostile;
+use crate::scripted_user::Next;
+use crate::world::{World, eventually};
+use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_protocol::{LeftFileView, LeftState, Reply, Request, SessionRecordView};
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A world whose server may write to the configuration of repositories.
+fn guarded() -> World {
+    hostile::contained(&json!({ "gitConfig": "guarded" }))
+}
+
+/// Runs git as the person does, and gives what it says.
+#[track_caller]
+fn git(world: &World, dir: &Path, args: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.current_dir(dir).args(args).env("HOME", &world.home.person).env("GIT_CONFIG_NOSYSTEM", "1");
+    let done = git.output().unwrap();
+    assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
+/// A repository of one commit, with an empty folder and a file that is ignored, in a folder of its own.
+fn repository(world: &World) -> PathBuf {
+    let dir = world.path("work/repo");
+    fs::create_dir_all(dir.join("empty")).unwrap();
+    git(world, &dir, &["init", "-q", "-b", "main"]);
+    git(world, &dir, &["config", "user.name", "Ada"]);
+    git(world, &dir, &["config", "user.email", "ada@example.org"]);
+    fs::write(dir.join("text"), "scribbled").unwrap();
+    fs::write(dir.join(".gitignore"), "ignored\n").unwrap();
+    fs::write(dir.join("ignored"), "x").unwrap();
+    git(world, &dir, &["add", "."]);
+    git(world, &dir, &["commit", "-q", "-m", "first"]);
+    dir
+}
+
+/// Lets the server write to the folder that a file is in, for the session. The file's content stays as [`repository`] has it.
+fn grant_folder_of(world: &World, client: &mut Client, file: &Path) {
+    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    client.call("change", json!({ "path": file })).ok();
+}
+
+/// The record of a session, when its folders were looked at for the last time.
+fn record(world: &World, session: &str) -> SessionRecordView {
+    let mut found = None;
+    eventually("the last look", BOUND, || {
+        match world.request(Request::Session { session: session.to_owned() }) {
+            Reply::Session(record) => {
+                let is_over = record.ended_ms.is_some() && !record.looking;
+                found = Some(record);
+                is_over
+            }
+            other => panic!("{other:?}"),
+        }
+    });
+    found.unwrap()
+}
+
+/// Ends the only session, and gives its record.
+fn ended(world: &World, client: Client) -> SessionRecordView {
+    let sessions = world.sessions();
+    assert_eq!(sessions.len(), 1, "{sessions:?}");
+    client.hang_up();
+    record(world, &sessions[0].id)
+}
+
+/// The entry of a path in a record.
+#[track_caller]
+fn about<'a>(record: &'a SessionRecordView, path: &Path) -> &'a LeftFileView {
+    let found = record.files.iter().find(|file| Path::new(&file.path) == path);
+    found.unwrap_or_else(|| panic!("{} is not in {record:?}", path.display()))
+}
+
+/// The paths that wait for the person's word.
+fn waiting(record: &SessionRecordView) -> Vec<&str> {
+    let mut paths: Vec<&str> = record
+        .files
+        .iter()
+        .filter(|file| file.state == LeftState::Left)
+        .map(|file| file.path.as_str())
+        .collect();
+    paths.sort_unstable();
+    paths
+}

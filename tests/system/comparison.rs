@@ -1,0 +1,122 @@
+//! The reference "everything" server, alone and through the shim: what differs stands in `docs/architecture.md`, and nothing
+//! else does.
+
+mod peer;
+mod script;
+
+use crate::reference;
+use crate::scripted_user::Next;
+use crate::servers;
+use crate::test_home::Prepared;
+use crate::world::World;
+use ironcurtain_daemon::consent::{Lifetime, Reach};
+use peer::Peer;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+/// The section with the list of differences.
+const HEADING: &str = "## What differs through the shim";
+
+/// The addresses that a person is asked about.
+const QUESTIONS: usize = 4;
+
+#[test]
+fn differences_through_shim_match_the_documentation() {
+    let world = World::with(|prepared| {
+        servers::install(prepared, "everything");
+        allow_all(prepared);
+        allow_sampling(prepared);
+    });
+    allow_questions(&world);
+    let direct =
+        std::thread::spawn(|| run(Command::new("node").arg(reference::script("server-everything")), true));
+    let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
+    let through = run(shim.args(["--server", "everything"]).env("IRONCURTAIN_HOME", world.ours()), true);
+    let direct = direct.join().unwrap();
+    let different = different(&direct, &through);
+    let documented = documented().into_iter().collect();
+    let shown = show_difference(&different, &documented, &direct, &through);
+    assert_eq!(different, documented, "the differences are not those of `docs/architecture.md`{shown}");
+    assert!(direct.len() - different.len() > 60, "{} of {} steps differ", different.len(), direct.len());
+    assert!(world.audit().intact);
+}
+
+/// The setting that lets the server ask the client's model without a question.
+fn allow_sampling(prepared: &Prepared) {
+    let file = prepared.home.config.join("mcp-servers.json");
+    let mut servers: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    servers["everything"]["sampling"] = json!("allow");
+    std::fs::write(&file, servers.to_string()).unwrap();
+}
+
+/// The steps that differ.
+pub fn different(direct: &Steps, through: &Steps) -> BTreeSet<String> {
+    let steps = direct.keys().chain(through.keys());
+    steps.filter(|step| direct.get(*step) != through.get(*step)).cloned().collect()
+}
+
+/// The steps of which it was not expected, as text.
+pub fn show_difference(
+    different: &BTreeSet<String>,
+    expected: &BTreeSet<String>,
+    direct: &Steps,
+    through: &Steps,
+) -> String {
+    let steps = different.symmetric_difference(expected);
+    let show = |step: &String| {
+        format!("\n{step}\n  alone:   {}\n  through: {}", show(direct.get(step)), show(through.get(step)))
+    };
+    steps.map(show).collect()
+}
+
+/// The person allows what they are asked about.
+pub fn allow_questions(world: &World) {
+    for _ in 0..QUESTIONS {
+        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    }
+}
+
+fn show(value: Option<&Value>) -> String {
+    value.map_or_else(|| "nothing".to_owned(), Value::to_string)
+}
+
+/// The messages of each step.
+pub type Steps = BTreeMap<String, Value>;
+
+pub fn run(command: &mut Command, has_roots: bool) -> Steps {
+    let mut peer = Peer::start(command);
+    script::act(&mut peer, has_roots);
+    peer.steps()
+}
+
+/// A policy that lets every call of the server pass, so that calls are compared and not refusals.
+pub fn allow_all(prepared: &Prepared) {
+    let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
+    let rules =
+        [rule("all", json!({ "server": ["everything"] }), "allow"), rule("ask", json!({}), "escalate")];
+    let policy = json!({ "schemaVersion": 1, "rules": rules }).to_string();
+    std::fs::write(prepared.home.policy().join("compiled-policy.json"), policy).unwrap();
+}
+
+/// The steps in the table of the documentation: each row begins with their names.
+pub fn documented() -> Vec<String> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/architecture.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, section) = page.split_once(HEADING).expect("the documentation has a list of differences");
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('|'));
+    let names = |row: &str| {
+        row.split('`')
+            .map(str::trim)
+            .filter(|name| !name.is_empty() && *name != ",")
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    rows.flat_map(|(row, reason)| {
+        assert!(reason.trim().len() > 20, "a difference without a reason: {row}");
+        names(row)
+    })
+    .collect()
+}

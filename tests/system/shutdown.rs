@@ -1,0 +1,169 @@
+//! However the trusted process ends: what its servers left that runs unasked is moved away, and that is on record, once.
+
+use crate::client::{BOUND, Client};
+use crate::hostile;
+use crate::machine::{Machine, descendants, pid};
+use crate::world::eventually;
+use rustix::process::{Signal, kill_process};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// A machine whose trusted process stands still, with a session whose server has made since then a file that runs unasked, and
+/// another one, in a granted folder.
+fn left_behind() -> (Machine, Client, [PathBuf; 2]) {
+    let mut machine = Machine::new(hostile::install);
+    let report = machine.file("docs/below/report.txt", "text");
+    machine.start();
+    let mut client = machine.connect();
+    let call = client.begin_call("change", json!({ "path": report }));
+    machine.wait_until_said("Your answer: ");
+    // The folder, for this session.
+    machine.types("5");
+    client.outcome(call).ok();
+    let folder = report.parent().unwrap();
+    let script = "(while ! [ -e go ]; do sleep 0.01; done; mkdir deep; \
+        echo '{\"mcpServers\":{\"x\":{\"command\":\"evil\"}}}' > deep/.mcp.json; echo x > deep/plain; touch done) > /dev/null 2>&1 &";
+    client.run(folder, script).ok();
+    machine.freeze();
+    std::fs::write(folder.join("go"), "").unwrap();
+    eventually("it is planted", BOUND, || folder.join("done").exists());
+    let left = ["deep/.mcp.json", "deep/plain"].map(|name| folder.join(name));
+    assert!(left.iter().all(|path| path.exists()), "nothing was planted");
+    (machine, client, left)
+}
+
+/// The lines on record that a file was quarantined, of a path.
+fn told(machine: &Machine, path: &Path) -> Vec<String> {
+    let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
+    let about = format!("`{}`", path.to_str().unwrap());
+    let lines = log.lines().filter(|line| line.contains("file-quarantined") && line.contains(&about));
+    lines.map(str::to_owned).collect()
+}
+
+/// The file that runs unasked is gone and on record, the other one is as it was.
+#[track_caller]
+fn is_in_order(machine: &Machine, [startup, plain]: &[PathBuf; 2]) {
+    assert!(!startup.exists() && plain.exists());
+    let told = told(machine, startup);
+    assert_eq!(told.len(), 1, "{told:?}");
+    let place = machine.home.sandboxes().join("quarantine");
+    assert!(told[0].contains(&format!("was moved to `{}/", place.to_str().unwrap())), "{told:?}");
+}
+
+/// It goes on.
+fn thaw(machine: &Machine) {
+    kill_process(pid(machine.pid()), Signal::CONT).unwrap();
+}
+
+#[test]
+fn sigterm_to_daemon_quarantines_autostart_files() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let (mut machine, client, left) = left_behind();
+        kill_process(pid(machine.pid()), signal).unwrap();
+        thaw(&machine);
+        assert!(machine.wait().success());
+        is_in_order(&machine, &left);
+        drop(client);
+    }
+}
+
+#[test]
+fn signal_to_all_processes_quarantines_autostart_files() {
+    // As when the person logs out. The supervisors hear it first.
+    let (mut machine, client, left) = left_behind();
+    let all = descendants(machine.pid());
+    assert!(all.len() > 1, "{all:?}");
+    for process in &all {
+        // Ended by the one before it, it needs no signal.
+        let _ = kill_process(pid(process.pid), Signal::TERM);
+    }
+    kill_process(pid(machine.pid()), Signal::TERM).unwrap();
+    thaw(&machine);
+    assert!(machine.wait().success());
+    is_in_order(&machine, &left);
+    machine.is_clean(&all);
+    drop(client);
+}
+
+#[test]
+fn stop_command_quarantines_autostart_files() {
+    let (mut machine, client, left) = left_behind();
+    thaw(&machine);
+    assert!(machine.command(&["stop"]).status.success());
+    // It returns when all is done and another one can start, not before.
+    is_in_order(&machine, &left);
+    let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
+    assert!(log.lines().last().unwrap().contains("the trusted process ended"), "{log}");
+    assert!(machine.wait().success());
+    drop(client);
+}
+
+#[test]
+fn killed_daemons_final_scan_runs_at_next_start_and_reports_once() {
+    for kills_supervisor in [false, true] {
+        let (mut machine, client, left) = left_behind();
+        let all = descendants(machine.pid());
+        if kills_supervisor {
+            all.iter().find(|p| p.exe().ends_with("ironcurtain-sandbox")).unwrap().kill();
+        }
+        let below = machine.kill();
+        machine.is_clean(&below);
+        assert!(left[0].exists() && told(&machine, &left[0]).is_empty());
+        machine.start();
+        eventually("its mention", BOUND, || !told(&machine, &left[0]).is_empty());
+        is_in_order(&machine, &left);
+        // It is told once.
+        kill_process(pid(machine.pid()), Signal::TERM).unwrap();
+        machine.wait();
+        machine.start();
+        machine.verify();
+        assert!(machine.command(&["stop"]).status.success());
+        is_in_order(&machine, &left);
+        machine.wait();
+        drop(client);
+    }
+}
+
+#[test]
+fn final_scan_completes_after_kills_at_any_instant() {
+    let mut later = 0;
+    for millis in [1, 2, 4, 6, 8, 10, 12, 15, 20, 30] {
+        let (mut machine, client, left) = left_behind();
+        machine.kill();
+        machine.spawn();
+        // The instant that is tried: the journal is read, the folder is looked at, and what is found is told.
+        std::thread::sleep(std::time::Duration::from_millis(millis));
+        machine.kill();
+        later += usize::from(told(&machine, &left[0]).is_empty());
+        machine.start();
+        eventually("its mention", BOUND, || !told(&machine, &left[0]).is_empty());
+        // Every last look is over when it has ended. Killed between the record and the journal, it is told twice.
+        assert!(machine.command(&["stop"]).status.success());
+        assert!(!left[0].exists() && left[1].exists());
+        assert!(matches!(told(&machine, &left[0]).len(), 1 | 2), "{:?}", told(&machine, &left[0]));
+        machine.wait();
+        drop(client);
+    }
+    assert!(later > 0, "it was told before each of the kills");
+}
+
+#[test]
+fn stop_command_names_sandboxes_still_being_scanned() {
+    let (mut machine, client, left) = left_behind();
+    thaw(&machine);
+    let session = machine.only_session();
+    // One whose sandbox does not end by itself.
+    let all = descendants(machine.pid());
+    let supervisor = all.iter().find(|p| p.exe().ends_with("ironcurtain-sandbox")).unwrap();
+    kill_process(pid(supervisor.pid), Signal::STOP).unwrap();
+    let stopped = machine.command(&["stop"]);
+    let said = String::from_utf8_lossy(&stopped.stderr).into_owned();
+    assert!(
+        said.contains(&format!("Scanning for files that other programs may run: session {session}, server hostile")),
+        "{said}"
+    );
+    assert!(stopped.status.success());
+    assert!(machine.wait().success());
+    is_in_order(&machine, &left);
+    drop(client);
+}
