@@ -1,8 +1,7 @@
-//! Why a command did not do what it was to do: a sentence on standard error and, with `--json`, an object on standard
-//! output besides.
+//! Reports errors: as text on standard error and, with `--json`, also as an object on standard output.
 
+use crate::lines::Lines;
 use crate::screen::{Screen, Unread};
-use crate::sheet::Sheet;
 use clap::error::{ContextKind, ContextValue};
 use ironcurtain_daemon::ConfigError;
 use ironcurtain_daemon::consent::visible;
@@ -13,33 +12,31 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// The exit status of a command whose output nobody reads: as if the signal for that had ended it.
+/// Exit status if standard output was closed: the same as for a process that SIGPIPE terminated.
 const UNREAD: u8 = 141;
 
-/// The exit status of a command line that is not understood.
+/// Exit status of an invalid command line.
 const USAGE: u8 = 2;
 
-/// A refusal of the trusted process.
+/// Refusal by the trusted process.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Refused {
-    /// For programs.
     pub code: ErrorCode,
-    /// For people.
     pub message: String,
 }
 
-/// Tells a problem.
+/// Reports an error and returns the exit status.
 pub fn tell(problem: &anyhow::Error, screen: Screen) -> ExitCode {
     if problem.is::<Unread>() {
         return ExitCode::from(UNREAD);
     }
-    let mut sheet = Sheet::default();
-    sheet.quoting(format_args!("ironcurtain: {}", sentence(problem)));
-    told(&sheet, &json!({ "error": as_json(problem) }), screen, ExitCode::FAILURE)
+    let mut out = Lines::default();
+    out.quoting(format_args!("ironcurtain: {}", sentence(problem)));
+    told(&out, &json!({ "error": as_json(problem) }), screen, ExitCode::FAILURE)
 }
 
-/// Tells what is wrong with the command line, or what was asked to know about it.
+/// Reports an invalid command line, or prints the requested help or version.
 pub fn tell_usage(problem: clap::Error, screen: Screen) -> ExitCode {
     if !problem.use_stderr() {
         return match problem.print() {
@@ -54,7 +51,7 @@ pub fn tell_usage(problem: clap::Error, screen: Screen) -> ExitCode {
     told(&text.lines().collect(), &error, screen, ExitCode::from(USAGE))
 }
 
-/// The lines are clap's own, but for what was given.
+/// Escapes the user's arguments in a message of clap.
 fn with_visible_arguments(mut problem: clap::Error) -> clap::Error {
     let given: Vec<(ContextKind, String)> = problem
         .context()
@@ -69,16 +66,16 @@ fn with_visible_arguments(mut problem: clap::Error) -> clap::Error {
     problem
 }
 
-fn told(sheet: &Sheet, error: &Value, screen: Screen, code: ExitCode) -> ExitCode {
-    // Nobody is left to tell if this fails.
-    let _ = io::stderr().write_all(sheet.as_str().as_bytes());
-    if screen.is_for_programs() && screen.show(sheet, error).is_err_and(|e| e.is::<Unread>()) {
+fn told(out: &Lines, error: &Value, screen: Screen, code: ExitCode) -> ExitCode {
+    // An error here could not be reported either.
+    let _ = io::stderr().write_all(out.as_str().as_bytes());
+    if screen.is_for_programs() && screen.show(out, error).is_err_and(|e| e.is::<Unread>()) {
         return ExitCode::from(UNREAD);
     }
     code
 }
 
-/// The problem and its causes, those left out that it names itself.
+/// Joins an error and its causes, without causes that its message already contains.
 fn sentence(problem: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in problem.chain().map(ToString::to_string) {
@@ -101,13 +98,13 @@ fn as_json(problem: &anyhow::Error) -> Value {
     fields.into()
 }
 
-/// The place in a file where it is wrong, if an error says so.
+/// Returns the file and line that an error is about, if any.
 fn place(error: &(dyn Error + 'static)) -> Option<Map<String, Value>> {
     let load = error.downcast_ref().map(place_of_load);
     load.or_else(|| error.downcast_ref().map(place_of_config))
 }
 
-/// The place where a file is wrong that was read for judging.
+/// Returns the location of an error in a policy, annotations or list file.
 pub fn place_of_load(error: &LoadError) -> Map<String, Value> {
     let (place, more) = match error {
         LoadError::Shape { place, .. } => (place, json!({})),
@@ -142,7 +139,7 @@ mod tests {
     use anyhow::Context;
 
     #[test]
-    fn a_cause_is_told_once() {
+    fn a_cause_is_printed_once() {
         let missing = || io::Error::new(io::ErrorKind::NotFound, "there is no such file");
         let config = || ConfigError::Io { path: "/p".into(), source: missing() };
         let told = |problem: anyhow::Error| sentence(&problem);

@@ -26,7 +26,7 @@ fn without_a_trusted_process_the_log_is_verified_and_a_change_of_it_is_told() {
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
     let (code, told) = verify(&written, &head);
-    assert!(code == Some(0) && told.starts_with("The audit log is whole: 20 entries; "), "{told}");
+    assert!(code == Some(0) && told.starts_with("The audit log is intact: 20 entries; "), "{told}");
     let changed = written.replacen("approved: by the team", "approved: by nobody", 1);
     let told = "THE AUDIT LOG WAS CHANGED after 3 entries: line 4: its content does not match its hash\n";
     assert_eq!(verify(&changed, &head), (Some(1), told.to_owned()));
@@ -68,8 +68,8 @@ fn entries_are_found_and_written_out_without_a_trusted_process() {
     assert_eq!((found.as_array().unwrap().len(), &found[0]["seq"]), (1, &serde_json::json!(12)));
     let told = said(&["audit", "search", "approved", "team", "--limit", "1"]);
     assert!(told.contains("Allowed: approved: by the team") && told.contains("--limit"), "{told}");
-    assert_eq!(said(&["audit", "search", "--server", "nobody"]), "Nothing on record matches.\n");
-    assert_eq!(said(&["audit", "search", "--since", "1m"]), "Nothing on record matches.\n");
+    assert_eq!(said(&["audit", "search", "--server", "nobody"]), "No matching entries.\n");
+    assert_eq!(said(&["audit", "search", "--since", "1m"]), "No matching entries.\n");
     let all = said(&["audit", "export"]);
     assert_eq!(all.lines().count(), 20);
     let table = home.path().join("table.csv");
@@ -100,7 +100,7 @@ fn a_log_that_ends_before_the_newest_entry_that_is_known_is_told() {
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
     let (code, told) = verify(20);
-    let wanted = "The audit log is whole: 20 entries; the newest is known by `audit-head.json`";
+    let wanted = "The audit log is intact: 20 entries; the newest is confirmed by `audit-head.json`";
     assert!(code == Some(0) && told.starts_with(wanted), "{told}");
     let told = "THE AUDIT LOG WAS CHANGED after 20 entries: it ends after 20 of 21 entries\n";
     assert_eq!(verify(21), (Some(1), told.to_owned()));

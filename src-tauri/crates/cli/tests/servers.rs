@@ -60,11 +60,11 @@ fn a_server_is_taken_out_put_back_opened_and_closed_by_commands() {
     let (done, said) = home.text(&["open", "notes", "--host", "a.example", "--yes"]);
     assert!(done && said.contains("notes may send whatever it knows to `a.example`, at any time"), "{said}");
     let (done, said) = home.text(&["open", "notes", "--read", folder.to_str().unwrap()]);
-    assert!(!done && said.contains("there is no terminal to confirm at"), "{said}");
+    assert!(!done && said.contains("no terminal to confirm on"), "{said}");
     let (done, said) = home.text(&["open", "notes", "--host", "https://a.example", "--yes"]);
     assert!(!done && said.contains("`https://a.example` is not a host"), "{said}");
     let (done, said) = home.text(&["close", "notes", "--host", "a.example", "--yes"]);
-    assert!(done && said.contains("No longer: notes may send"), "{said}");
+    assert!(done && said.contains("No longer allowed: notes may send"), "{said}");
     let (done, said) = home.text(&["remove", "notes", "--yes"]);
     assert!(done && said.contains("`ironcurtain servers restore notes` puts it back"), "{said}");
     assert_eq!(home.json(&["list"])["servers"].as_array().unwrap().len(), 1);
@@ -88,14 +88,14 @@ fn the_limits_of_a_server_are_shown_and_changed_by_commands() {
     for (wish, told) in [
         ("memory=1", "memory cannot be 1: write 32 to 1048576 MiB"),
         ("memory=512", "the limits of `filesystem` are like that already"),
-        ("memory=much", "`much` is neither a whole number nor `default`"),
-        ("rooms=2", "there is no limit `rooms`"),
+        ("memory=much", "expected a whole number or `default`, found `much`"),
+        ("rooms=2", "unknown limit `rooms`"),
     ] {
         let (done, said) = home.text(&["limits", "filesystem", wish, "--yes"]);
         assert!(!done && said.contains(told), "{said}");
     }
     let (done, said) = home.text(&["limits", "filesystem", "memory=default"]);
-    assert!(!done && said.contains("there is no terminal to confirm at"), "{said}");
+    assert!(!done && said.contains("no terminal to confirm on"), "{said}");
     assert!(home.text(&["limits", "filesystem", "memory=default", "processes=default", "--yes"]).0);
     assert_eq!(home.json(&["limits", "filesystem"])["limits"][0]["own"], json!(null));
 }
@@ -118,7 +118,7 @@ fn what_is_not_there_is_named() {
     let fate = "Nobody has said yet what its tools do: you will be asked at every call.";
     assert!(done && said.contains(place) && said.contains(fate) && !said.contains("network"), "{said}");
     let (done, said) = home.text(&["add", "time"]);
-    assert!(!done && said.contains("nothing was added: there is no terminal to ask at"), "{said}");
+    assert!(!done && said.contains("nothing was added: no terminal to confirm on"), "{said}");
     let (done, said) = home.text(&["add", "time", "--from", "/no/such/folder"]);
-    assert!(!done && said.contains("`/no/such/folder` cannot be used"), "{said}");
+    assert!(!done && said.contains("failed to open the folder `/no/such/folder`"), "{said}");
 }

@@ -1,12 +1,12 @@
-//! Deciding about what is kept under the name of a server that is another program now.
+//! `servers identity`: decides about grants, data and secrets of a server name that now starts another program.
 //!
-//! - Decided in the user's own files: nothing that an agent can send to IronCurtain decides.
+//! - The decision is made in the user's own files, so nothing that an agent can send to IronCurtain affects it.
 
 use super::change::accepted;
 use crate::connection::Connection;
+use crate::lines::Lines;
 use crate::problem::Refused;
 use crate::screen::Screen;
-use crate::sheet::Sheet;
 use clap::Args;
 use ironcurtain_admin::identity::{SuspendedServer, kept, suspended};
 use ironcurtain_daemon::Home;
@@ -17,12 +17,12 @@ use std::process::ExitCode;
 /// Options of `identity`.
 #[derive(Debug, Args)]
 pub struct IdentityOptions {
-    /// The server; without one, all are listed of which something is suspended.
+    /// Name of the server. Default: list all servers with something suspended.
     name: Option<String>,
-    /// Give what is kept under the name to the new program.
+    /// Give everything stored under the name to the new program.
     #[arg(long, requires = "name", conflicts_with = "start_afresh")]
     keep: bool,
-    /// Put aside what is kept under the name. Nothing is deleted, but its grants are revoked.
+    /// Set everything stored under the name aside. Grants are revoked; nothing else is deleted.
     #[arg(long, requires = "name")]
     start_afresh: bool,
     /// Write without asking.
@@ -38,7 +38,7 @@ pub fn perform(home: &Home, options: &IdentityOptions, screen: Screen) -> anyhow
         Err(problem) if options.keep || options.start_afresh => return Err(problem.into()),
         Err(_) => return list(home, screen),
     };
-    screen.show(&sheet(&server), &value(&server))?;
+    screen.show(&describe(&server), &value(&server))?;
     match (options.keep, options.start_afresh) {
         (true, _) => keep(&server, options.yes, screen),
         (false, true) => start_afresh(&server, options.yes, screen),
@@ -46,23 +46,23 @@ pub fn perform(home: &Home, options: &IdentityOptions, screen: Screen) -> anyhow
     }
 }
 
-/// Says what is kept under the name of a server that is to be added.
+/// Prints what is already stored under the name of a server to add.
 pub fn note_kept(home: &Home, name: &str, screen: Screen) -> anyhow::Result<()> {
     let kept = kept(home, name)?;
     if kept.is_empty() {
         return Ok(());
     }
     screen.note(&format!(
-        "Kept under the name `{name}` already: {kept}. Another program gets none of it until you decide: `ironcurtain servers \
-         identity {name}`."
+        "Already stored under the name `{name}`: {kept}. Another program gets none of it until you decide: ironcurtain servers \
+         identity {name}"
     ))
 }
 
 fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
     let all = suspended(home)?;
-    let mut text = Sheet::default();
+    let mut text = Lines::default();
     if all.is_empty() {
-        text.line("Nothing is suspended: each server is the program that you allowed.");
+        text.line("Nothing is suspended: every server is the program that you allowed.");
     }
     for server in &all {
         text.line(format_args!("{}: {}", server.name, server.change));
@@ -72,8 +72,8 @@ fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn sheet(server: &SuspendedServer) -> Sheet {
-    let (name, mut text) = (&server.name, Sheet::default());
+fn describe(server: &SuspendedServer) -> Lines {
+    let (name, mut text) = (&server.name, Lines::default());
     text.line(format_args!("{name} is not the program that you allowed before: {}.", server.change));
     text.line(format_args!("Suspended: {}", server.kept));
     for grant in &server.kept.grants {
@@ -82,8 +82,8 @@ fn sheet(server: &SuspendedServer) -> Sheet {
     if let Some(data) = &server.kept.data {
         text.line(format_args!("  {}", data.display()));
     }
-    text.line(format_args!("To give it to the new program: `ironcurtain servers identity {name} --keep`."));
-    text.line(format_args!("To put it aside: `ironcurtain servers identity {name} --start-afresh`."));
+    text.line(format_args!("To give it to the new program: ironcurtain servers identity {name} --keep"));
+    text.line(format_args!("To set it aside: ironcurtain servers identity {name} --start-afresh"));
     text
 }
 
@@ -108,7 +108,7 @@ fn keep(server: &SuspendedServer, yes: bool, screen: Screen) -> anyhow::Result<E
 }
 
 fn start_afresh(server: &SuspendedServer, yes: bool, screen: Screen) -> anyhow::Result<ExitCode> {
-    if !accepted("Put all of it aside?", yes, screen)? {
+    if !accepted("Set all of it aside?", yes, screen)? {
         return Ok(ExitCode::FAILURE);
     }
     let revoking = (!server.kept.grants.is_empty()).then(Connection::open).transpose()?;
@@ -116,7 +116,7 @@ fn start_afresh(server: &SuspendedServer, yes: bool, screen: Screen) -> anyhow::
     if let Some(mut connection) = revoking {
         for grant in &server.kept.grants {
             match connection.ask(Request::Revoke { grant: grant.id.clone() }) {
-                // One that ended meanwhile is what is wanted.
+                // A refusal means that the grant has ended, which is the goal.
                 Err(problem) if !problem.is::<Refused>() => return Err(problem),
                 _ => {}
             }
@@ -124,6 +124,6 @@ fn start_afresh(server: &SuspendedServer, yes: bool, screen: Screen) -> anyhow::
     }
     server.start_afresh()?;
     screen
-        .note(&format!("Put aside, and noted in `{}`. Restart the server in your client.", file.display()))?;
+        .note(&format!("Set aside and listed in `{}`. Restart the server in your client.", file.display()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
-//! `servers catalog`: the servers that IronCurtain knows.
+//! `servers catalog`: lists the servers that IronCurtain knows.
 
+use crate::lines::Lines;
 use crate::screen::Screen;
-use crate::sheet::Sheet;
 use ironcurtain_admin::catalog::{Catalog, KnownServer, Source};
 use serde_json::json;
 use std::process::ExitCode;
@@ -9,22 +9,22 @@ use std::process::ExitCode;
 /// Shows the catalog.
 pub fn catalog(screen: Screen) -> anyhow::Result<ExitCode> {
     let catalog = Catalog::shipped()?;
-    let mut text = Sheet::default();
+    let mut text = Lines::default();
     catalog.iter().for_each(|known| described(&mut text, known));
     screen.show(&text, &json!({ "servers": catalog.iter().collect::<Vec<_>>() }))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn described(text: &mut Sheet, known: &KnownServer) {
+fn described(text: &mut Lines, known: &KnownServer) {
     let from = match &known.source {
-        Source::Own { .. } => "comes with IronCurtain".to_owned(),
+        Source::Own { .. } => "included in IronCurtain".to_owned(),
         Source::Npm { package, version, .. } => format!("npm package {package} {version}"),
         Source::Pypi { package, version, .. } => format!("PyPI package {package} {version}"),
     };
     text.line(format_args!("{} ({})", known.id, known.title));
     text.line(format_args!("  {}", known.about));
     text.line(format_args!("  {}", known.why));
-    text.line(format_args!("  From: {from}."));
+    text.line(format_args!("  Source: {from}."));
     if let Some(needs) = &known.needs {
         text.line(format_args!("  Needs {needs}."));
     }

@@ -45,9 +45,9 @@ fn the_grants_of_the_client_with_this_server_are_named_and_count() {
     let args = json!({ "path": file }).to_string();
     let expected = format!(
         "filesystem/read_text_file\n  `path` is {file}\n  read-path in `path`: {file}\n    allow: by the grant `g1`\n\
-         Verdict: ALLOW, by `grant`.\n`/opt/agent` holds 3 standing grants with this server:\n  \
+         Verdict: ALLOW, by `grant`.\n`/opt/agent` has 3 permanent grants for this server:\n  \
          `g1`: read+delete {docs} and below\n  `g2`: write {file}\n  `g3`: reach api.example:443\n\
-         Grants that end with their session are not part of this.\n"
+         Grants that end with their session were not considered.\n"
     );
     for client in ["/opt/agent", "Agent"] {
         assert_eq!(home.text(&explain(&args, client)), (true, expected.clone()));
@@ -65,7 +65,7 @@ fn the_grants_of_the_client_with_this_server_are_named_and_count() {
     );
     let (_, nobody) = home.text(&explain(&args, "/opt/new"));
     assert!(nobody.contains("Verdict: ESCALATE"), "{nobody}");
-    assert!(nobody.contains("`/opt/new` holds no standing grants with this server.\n"), "{nobody}");
+    assert!(nobody.contains("`/opt/new` has no permanent grants for this server.\n"), "{nobody}");
 }
 
 #[test]

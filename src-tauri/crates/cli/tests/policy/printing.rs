@@ -54,7 +54,7 @@ fn text_from_elsewhere_is_shown_and_does_nothing() {
     let file = |below: &str| home.path(below).to_str().unwrap().to_owned();
     let path = json!({ "path": format!("~/{EVIL}/a.txt") }).to_string();
     let read = ["policy", "explain", "--server", "filesystem", "--tool", "read_text_file", "--args", &path];
-    assert!(shown(&home, &read).contains("the link "));
+    assert!(shown(&home, &read).contains("the symlink "));
     shown(&home, &[&read[..], &["--policy", &file("evil.json"), "--client", EVIL]].concat());
     shown(&home, &["policy", "explain", "--server", "filesystem", "--tool", EVIL]);
     for name in ["evil.json", "broken.json", "unlisted.json", EVIL, &format!("no{EVIL}")] {

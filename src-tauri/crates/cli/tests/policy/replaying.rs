@@ -49,10 +49,10 @@ fn what_became_looser_and_stricter_is_told_once_for_calls_that_are_alike() {
     assert!(good, "{text}");
     let expected = format!(
         "LOOSER: filesystem/read_text_file from escalate (`old`) to allow (`docs`), 2 calls (entries 2, 3)\n  \
-         as on 2023-11-14 22:13:21Z: {}  documents\n\
+         for example on 2023-11-14 22:13:21Z: {}  documents\n\
          stricter: filesystem/read_text_file from allow (`old`) to escalate (`rest`), 1 call (entries 4)\n  \
-         as on 2023-11-14 22:13:23Z: {}  ask\n\
-         6 calls on record: 2 looser, 1 stricter, 3 the same, 0 not replayed.\n",
+         for example on 2023-11-14 22:13:23Z: {}  ask\n\
+         6 calls recorded: 2 looser, 1 stricter, 3 unchanged, 0 not replayed.\n",
         home.path("person/docs/a.txt").display(),
         home.path("person/b.txt").display(),
     );
@@ -62,7 +62,7 @@ fn what_became_looser_and_stricter_is_told_once_for_calls_that_are_alike() {
     assert_eq!(counts, [&json!(3), &json!([]), &json!(2)]);
     assert_eq!(found["stricter"][0]["calls"][0]["entry"], json!(4));
     let (good, text) = home.text(&["replay", "--since", "lately"]);
-    assert!(!good && text.contains("give `30m`, `12h`, `7d`"), "{text}");
+    assert!(!good && text.contains("expected `30m`, `12h`, `7d`"), "{text}");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn what_comes_after_a_change_of_the_record_is_not_replayed() {
         "THE AUDIT LOG WAS CHANGED after 1 entries: line 2: its content does not match its hash; what comes";
     assert!(text.contains(told), "{text}");
     assert!(
-        text.ends_with("1 call on record: 0 looser, 0 stricter, 1 the same, 0 not replayed.\n"),
+        text.ends_with("1 call recorded: 0 looser, 0 stricter, 1 unchanged, 0 not replayed.\n"),
         "{text}"
     );
 }

@@ -1,7 +1,7 @@
-//! The words of a command line that names a server's command, and what is told about a server that was added.
+//! Parses command lines that contain a server's command, and formats the result of `servers add`.
 
 use super::options::{AddOptions, RUNNERS};
-use crate::sheet::Sheet;
+use crate::lines::Lines;
 use ironcurtain_admin::catalog::{AddedServer, Addition, Catalog};
 use ironcurtain_admin::introduction::{UnannotatedCalls, reach};
 use ironcurtain_admin::trial::PolicyTrial;
@@ -11,10 +11,12 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Options of `servers add` that take the word after them.
+/// Options of `servers add` that take a value.
 const WITH_VALUE: [&str; 5] = ["--name", "--from", "--set", "--secret", "--without"];
 
-/// A command line in which everything after `servers add npx` is the server's, as its makers print it: `-y` there is none of ours.
+/// Inserts `--` before a package runner, so that everything after `servers add npx` belongs to the server's command.
+///
+/// This allows `servers add npx -y NAME` as printed in servers' documentation.
 pub fn command_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
     let is = |at: usize, word: &str| words.get(at).is_some_and(|found| found == word);
@@ -29,7 +31,7 @@ pub fn command_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     words
 }
 
-/// A server that was added.
+/// Result of adding a server.
 pub(super) struct Told<'a> {
     pub(super) home: &'a Home,
     pub(super) options: &'a AddOptions,
@@ -37,29 +39,29 @@ pub(super) struct Told<'a> {
     pub(super) server: &'a Server,
     pub(super) added: &'a AddedServer,
     pub(super) annotations: Option<&'a Path>,
-    /// It was tried before.
+    /// The server was tried and shown before.
     pub(super) tried: bool,
 }
 
 impl Told<'_> {
-    pub(super) fn text(&self) -> anyhow::Result<Sheet> {
+    pub(super) fn text(&self) -> anyhow::Result<Lines> {
         let name = &self.server.name;
-        let mut text = Sheet::default();
-        text.line(format_args!("`{name}` is in `{}`.", self.added.servers.display()));
+        let mut text = Lines::default();
+        text.line(format_args!("Added `{name}` to `{}`.", self.added.servers.display()));
         if !self.tried {
             text.line(format_args!("  {}", self.server.command_line()));
             reach(self.server).iter().for_each(|line| text.line(line));
         }
         match self.annotations {
-            Some(file) => text.line(format_args!("What its tools mean is in `{}`.", file.display())),
+            Some(file) => text.line(format_args!("Its tools are annotated in `{}`.", file.display())),
             None => text.line(self.unannotated()?),
         }
         if let Some(data) = &self.added.data {
-            text.line(format_args!("It keeps its data in `{}`.", data.display()));
+            text.line(format_args!("Its data is stored in `{}`.", data.display()));
         }
         if !self.tried {
             for secret in crate::secrets::missing(self.server) {
-                text.line(format_args!("It needs a secret first: `ironcurtain secrets set {secret}`."));
+                text.line(format_args!("It needs a secret first: ironcurtain secrets set {secret}"));
             }
         }
         let catalog = Catalog::shipped()?;
@@ -69,7 +71,7 @@ impl Told<'_> {
         let command = self.adding.entry.get("command").and_then(Value::as_str);
         let is_packaged = command.is_some_and(|command| RUNNERS.contains(&command));
         if !self.tried && !self.options.is_installed() && is_packaged {
-            text.line(format_args!("Its package is to be installed: `ironcurtain servers install {name}`."));
+            text.line(format_args!("Its package is not installed yet: ironcurtain servers install {name}"));
         }
         Ok(text)
     }
@@ -77,7 +79,7 @@ impl Told<'_> {
     fn unannotated(&self) -> anyhow::Result<String> {
         let name = &self.server.name;
         let trial = PolicyTrial::open(self.home.clone(), &PolicyFiles::default(), &self.home.person)?;
-        // No tool has this name.
+        // The empty name matches no annotated tool.
         let fate = UnannotatedCalls::judged(&trial, name, "");
         if fate == UnannotatedCalls::Refused {
             return Ok(format!("Its tools are refused until you run: ironcurtain servers annotate {name}"));
@@ -88,7 +90,7 @@ impl Told<'_> {
     }
 }
 
-/// Says that the Node.js of this computer is older than a server needs it to be.
+/// Returns a warning if this computer's Node.js is older than the server needs.
 fn old_node(needed: u32) -> Option<String> {
     let output = Command::new("node").arg("--version").stdin(Stdio::null()).output().ok()?;
     too_old(std::str::from_utf8(&output.stdout).ok()?, needed)
@@ -105,14 +107,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_node_that_is_too_old_is_mentioned() {
+    fn only_an_outdated_node_is_mentioned() {
         let told = "Your Node.js is 20; this server needs 24 to reach the network.";
         assert_eq!(too_old("v20.11.1\n", 24).as_deref(), Some(told));
         assert_eq!((too_old("v24.0.0\n", 24), too_old("no version", 24)), (None, None));
     }
 
     #[test]
-    fn what_follows_a_package_runner_is_the_servers() {
+    fn arguments_after_a_package_runner_belong_to_the_server() {
         let words = |line: &str| {
             let words = command_words(line.split(' ').map(OsString::from));
             words.iter().map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
