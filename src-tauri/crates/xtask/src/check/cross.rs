@@ -18,7 +18,7 @@ const WINDOWS: &str = "x86_64-pc-windows-gnu";
 
 /// The packages that are checked for Windows. The others have sockets, files and processes of Unix in them: the record, what git
 /// says, the protocol, the settings of `srt`, the trusted process, and all that is built on it, the app among it.
-const FOR_WINDOWS: [&str; 8] = [
+const FOR_WINDOWS: [&str; 7] = [
     "ironcurtain-client-config",
     "ironcurtain-egress",
     "ironcurtain-filesystem",
@@ -26,7 +26,6 @@ const FOR_WINDOWS: [&str; 8] = [
     "ironcurtain-policy",
     "ironcurtain-policy-tools",
     "ironcurtain-sandbox",
-    "ironcurtain-seatbelt",
 ];
 
 /// Makes whatever it is told to make, with nothing in it.
