@@ -1,4 +1,4 @@
-//! The real app with the real shim, sandbox and server: a person answers in the dialog, and the agent gets it.
+//! The real app with the real shim, sandbox and server: the user answers in the dialog and the agent gets the result.
 
 use crate::life::login_manager;
 use crate::screen::{BOUND, Screen, helper_path, until};
@@ -126,7 +126,7 @@ fn session_bus_activates_app_from_packaged_service_file() {
     std::fs::create_dir_all(&services).expect("the folder");
     let service = services.join("io.github.ironcurtain-desktop.service");
     std::fs::write(service, SERVICE.replace(packaged, &ours)).expect("the service");
-    // As a desktop session does when it begins.
+    // As a desktop session does at login.
     screen.read("dbus-update-activation-environment", &["--all"]);
     let bus =
         ["call", "--session", "--dest", "org.freedesktop.DBus", "--object-path", "/org/freedesktop/DBus"];
@@ -134,7 +134,7 @@ fn session_bus_activates_app_from_packaged_service_file() {
 
     screen.read("gapplication", &["launch", "io.github.ironcurtain-desktop"]);
     window::says(&screen, "Nothing is protected yet");
-    // It is a child of the bus.
+    // The app is a child of the bus.
     let stop = screen.read(beside("ironcurtain").to_str().expect("a plain path"), &["stop"]);
     let socket = screen.home().join("ironcurtain/run/socket");
     until("the end of the app", || (!socket.exists()).then_some(()));
@@ -174,16 +174,17 @@ fn sigterm_stops_app_cleanly() {
     assert_eq!(app.exit(), Some(0));
 }
 
-/// The trusted process as a shim starts it, where the screen's runtime directory is the one that the login made.
+/// Returns a command that starts the daemon through a shim, with the screen's runtime directory in place of the
+/// login's.
 ///
-/// The caller's display and bus are other ones: a repository can set them for a shim.
+/// The caller's display and bus differ, because a repository can set them for a shim.
 fn started_by_a_shim(screen: &Screen) -> Command {
     let mut command = screen.command_of_login("unshare");
     let is_root = screen.read("id", &["-u"]) == "0";
     let (unshare, afterwards): (&[&str], &[&str]) = if is_root {
         (&["--mount"], &[])
     } else {
-        // Without capabilities again, as bubblewrap wants it.
+        // Drops the capabilities again, because bubblewrap requires that.
         let plain: &[&str] = &["setpriv", "--ambient-caps=-all", "--inh-caps=-all"];
         (&["--mount", "--map-current-user", "--keep-caps"], plain)
     };
@@ -194,7 +195,7 @@ fn started_by_a_shim(screen: &Screen) -> Command {
     command
 }
 
-/// Puts the runtime directory of the screen where the login's is.
+/// Script that mounts the screen's runtime directory over the login's.
 const OWN_RUN: &str = r#"
     own=/run/user/$(id -u)
     mount -t tmpfs -o mode=755 tmpfs /run
@@ -204,7 +205,7 @@ const OWN_RUN: &str = r#"
     ln -s "$own/bus" /run/dbus/system_bus_socket
     exec "$@""#;
 
-/// Stands in for the systemd user manager, which knows the environment of this screen.
+/// Starts a stand-in for the systemd user manager that knows this screen's environment.
 fn user_manager(screen: &mut Screen) {
     let environment = screen.command("env").output().expect("env").stdout;
     let environment = String::from_utf8(environment).expect("text");
@@ -250,7 +251,7 @@ fn display_named_only_by_caller_is_ignored() {
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
     let mut command = started_by_a_shim(&screen);
-    // A display that works, on which the dialog would be seen.
+    // A working display on which a dialog would be noticed.
     command.env("DISPLAY", screen.display());
     let mut headless = App(command.spawn().expect("ironcurtain"));
     let log = BufReader::new(headless.0.stderr.take().expect("its log"));
@@ -307,7 +308,7 @@ fn app_without_display_suggests_the_daemon_command() {
     assert!(said.contains("no display was found; run `ironcurtain daemon`"), "{said}");
 }
 
-/// The agent reads the file that says "ship on Tuesday", which the person allows in the dialog.
+/// Has the agent read the file containing "ship on Tuesday", and allows that in the dialog.
 fn read_when_allowed(screen: &Screen, agent: &mut AgentClient, file: &Path) {
     let call = begin_reading(agent, file);
     screen.activate(&screen.window(DIALOG));
@@ -316,7 +317,7 @@ fn read_when_allowed(screen: &Screen, agent: &mut AgentClient, file: &Path) {
     assert_eq!(allowed["result"]["content"][0]["text"], "ship on Tuesday", "{allowed}");
 }
 
-/// Allows. A panel that just started may disturb the dialog in between.
+/// Allows the question. Retries, because a panel that has just started may disturb the dialog.
 pub(crate) fn allow(screen: &Screen) {
     let gone = || screen.xdotool(&["search", "--onlyvisible", "--name", DIALOG]).is_empty();
     let allowed = (0..5).any(|_| {
@@ -357,7 +358,7 @@ impl Drop for App {
     }
 }
 
-/// The app; as root it has to be told that this is meant.
+/// Returns the app's command, with the option that root requires.
 pub(crate) fn command(screen: &Screen, arguments: &[&str]) -> Command {
     let mut command = screen.command(app_program());
     command.args(arguments);
@@ -367,19 +368,19 @@ pub(crate) fn command(screen: &Screen, arguments: &[&str]) -> Command {
     command
 }
 
-/// Waits until IronCurtain listens: its socket is there a moment earlier.
+/// Waits until IronCurtain accepts connections, which is shortly after its socket exists.
 pub(crate) fn listens(screen: &Screen) {
     let socket = screen.home().join("ironcurtain/run/socket");
     until("a socket with somebody behind it", || UnixStream::connect(&socket).ok());
 }
 
-/// The app: the one of this build, or the one that is to be measured.
+/// Returns the app of this build, or the one to be measured.
 pub(crate) fn app_program() -> PathBuf {
     std::env::var_os("IRONCURTAIN_APP")
         .map_or_else(|| env!("CARGO_BIN_EXE_ironcurtain-desktop").into(), PathBuf::from)
 }
 
-/// An agent client at the other end of the shim.
+/// Connects an agent client through the shim.
 pub(crate) fn agent(screen: &Screen) -> AgentClient {
     let shim = beside("ironcurtain-shim");
     beside("ironcurtain-sandbox");
@@ -395,7 +396,7 @@ pub(crate) fn begin_reading(agent: &mut AgentClient, file: &Path) -> u64 {
     agent.begin_call("read_text_file", json!({ "path": file }))
 }
 
-/// A program of ours; it lies beside the app.
+/// Returns one of our programs, which are beside the app.
 pub(crate) fn beside(name: &str) -> PathBuf {
     let path = app_program().with_file_name(name);
     assert!(path.exists(), "{} is missing: build the whole workspace first", path.display());

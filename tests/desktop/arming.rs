@@ -1,4 +1,4 @@
-//! When a press of Allow counts, and what Allow says when it does not.
+//! Arming of Allow: when a click counts, and the hint shown when it does not.
 
 use crate::screen::{Control, Screen, until};
 use crate::stand::{DIALOG, Stand, focused, hinted, pointed, shown};
@@ -11,7 +11,7 @@ const STILL: &str = "To allow: move the pointer a little on Allow, or press Tab 
 const COVERED: &str = "To allow: move away what covers this window";
 const SOON: &str = "Allow unlocks in a moment";
 
-/// Compositors, each with the window manager that it is used with.
+/// Compositors, each with its usual window manager.
 const COMPOSITORS: [&str; 4] = ["picom", "xfwm4", "metacity", "mutter"];
 
 #[test]
@@ -19,10 +19,10 @@ fn early_click_is_ignored_and_small_movement_on_allow_arms_it() {
     let screen = Screen::start();
     let stand = shown(&screen, "write", Duration::from_secs(120));
     let allow = screen.control(DIALOG, "push button", ALLOW);
-    // Twice within the rest: the first may come as it ends, on a machine that is slow to find Allow.
+    // Twice within the delay: on a slow machine the first movement may coincide with its end.
     screen.move_on(&allow);
     screen.xdotool(&["click", "1", "sleep", "0.2", "click", "1"]);
-    // From here on the pointer does not leave Allow.
+    // From here on the pointer stays on Allow.
     hinted(&screen, STILL);
     screen.move_on(&allow);
     hinted(&screen, CLICK);
@@ -38,7 +38,7 @@ fn moving_to_allow_after_a_choice_arms_it_for_one_click() {
     let session = screen.control(DIALOG, "radio button", "this session");
     let allow = screen.control(DIALOG, "push button", ALLOW);
     screen.click(&session);
-    // The hand goes on at once, and then it waits.
+    // The pointer moves on immediately and then rests.
     screen.move_on(&allow);
     hinted(&screen, CLICK);
     screen.xdotool(&["click", "1"]);
@@ -56,7 +56,7 @@ fn ignored_click_gets_visible_feedback() {
     let stand = focused(&screen, "write");
     pointed(&screen, ALLOW);
     assert!(said.any(|line| line == CLICK), "it is armed");
-    // Alt+A counts only where a key brought the focus.
+    // Alt+A only counts if a key moved the focus there.
     screen.key("alt+a");
     assert!(said.any(|line| line == SOON), "and this press does not count");
     hinted(&screen, STILL);
@@ -72,7 +72,7 @@ fn covering_window_disarms_allow_and_uncovering_restarts_the_delay() {
     for compositor in COMPOSITORS {
         let screen = Screen::composited(compositor);
         let stand = focused(&screen, "write");
-        // The compositor's own window, which is over everything, is no cover.
+        // The compositor's own topmost window does not count as covering.
         let allow = pointed(&screen, ALLOW);
         let words = words(&screen);
         let cover = cover(&screen, words.place);
@@ -118,7 +118,7 @@ fn dialog_partly_off_screen_says_so_and_cannot_be_allowed() {
     }
 }
 
-/// Returns the subject of the dialog, in its own words.
+/// Returns the control with the dialog's subject.
 fn words(screen: &Screen) -> Control {
     until("the headline", || {
         let all = screen.controls(DIALOG);
@@ -126,7 +126,7 @@ fn words(screen: &Screen) -> Control {
     })
 }
 
-/// Another program's window over that part of the screen, which no window manager sees.
+/// Opens another program's window over that part of the screen, bypassing the window manager.
 fn cover(screen: &Screen, place: [i32; 4]) -> Stand {
     let place = place.map(|number| number.to_string());
     let mut arguments = vec!["other", "over"];

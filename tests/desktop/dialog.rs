@@ -1,4 +1,4 @@
-//! Only a deliberate press of an armed Allow allows. Everything else denies, or does nothing.
+//! Only a deliberate click on an armed Allow allows. Everything else denies or does nothing.
 
 use crate::screen::{BOUND, Screen, until};
 use crate::stand::{DIALOG, Stand, armed, armed_in, focused, pointed, shown};
@@ -82,13 +82,13 @@ fn input_in_dialog_extends_question_timeout() {
     let (mut at, mut last) = (0, begin);
     while begin.elapsed() < deadline + Duration::from_millis(500) {
         at = (at + 7) % 60;
-        // No later than what is looked at: the tool may need its time to end. The dialog is in the middle of the screen.
+        // Taken before the check, because the tool may be slow to exit. The dialog is in the middle of the screen.
         last = Instant::now();
         screen.xdotool(&["mousemove", &(610 + at).to_string(), "400"]);
     }
     assert_eq!(stand.any_event(), "q1 working");
     assert_eq!(stand.event(), "q1 dropped");
-    // Work is told at most once a second, so the last of it may have counted up to a second earlier.
+    // Input is reported at most once a second, so the last input may have counted up to a second earlier.
     assert!(last.elapsed() >= deadline - Duration::from_millis(1100), "the time started anew");
 }
 
@@ -107,7 +107,7 @@ fn click_on_allow_while_dialog_opens_is_ignored() {
 fn held_alt_a_never_allows() {
     let screen = Screen::start();
     let stand = focused(&screen, "write");
-    // Three seconds of a key that repeats: each press before the rest is over starts it anew.
+    // Three seconds of key repeat: each press during the delay restarts it.
     screen.xdotool(&["key", "--delay", "60", "--repeat", "50", "alt+a"]);
     screen.key("Escape");
     assert_eq!(stand.event(), "q1 deny");
@@ -155,7 +155,7 @@ fn changing_scope_rearms_allow_and_grants_the_new_scope() {
     armed(&screen, "Allow for this session");
     let hour = screen.control(DIALOG, "radio button", "1 hour");
     screen.click(&hour);
-    // The press comes at once, before the dialog has rested: it is not an answer.
+    // A press before the dialog's delay has passed is not an answer.
     screen.key("alt+a");
     armed(&screen, "Allow for 1 hour");
     let sentence =
@@ -219,7 +219,7 @@ fn questions_are_shown_in_order_and_withdrawn_question_closes() {
     gone(&screen);
 }
 
-/// No dialog is on the screen any more.
+/// Asserts that no dialog is on the screen.
 fn gone(screen: &Screen) {
     until("an empty screen", || {
         screen.xdotool(&["search", "--onlyvisible", "--name", DIALOG]).is_empty().then_some(())

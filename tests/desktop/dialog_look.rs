@@ -1,11 +1,11 @@
-//! The dialog as eyes and screen readers find it, whatever the text in it.
+//! Appearance of the dialog, on screen and to screen readers, with any text in it.
 
 use crate::screen::{BOUND, Control, Screen, until};
 use crate::stand::{DIALOG, Stand, armed, focused, shown};
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
-/// The words of Allow before all of it was in view.
+/// Label of Allow until everything has been in view.
 const UNREAD: &str = "To allow: read to the end first, with Page Down or the mouse";
 
 #[test]
@@ -175,7 +175,7 @@ fn overflowing_content_must_be_scrolled_before_allow_arms() {
     let headline = screen.control(DIALOG, "label", "Claude Code wants to read 40 files in ~/Pictures/2026");
     let [_, top, _, _] = screen.controls(DIALOG).first().expect("the dialog").place;
     assert!(headline.place[1] > top, "it begins at its top: {headline:?}");
-    // However long it has rested: a press of its key is no answer.
+    // Alt+A is no answer, however long the dialog has been open.
     screen.key("alt+a");
     assert_eq!(screen.control(DIALOG, "push button", "Allow once").description, UNREAD);
     until("an armed Allow", || {
@@ -199,7 +199,7 @@ fn long_argument_must_be_read_to_its_end_before_allow_arms() {
         screen.picture(&format!("dialog-{question}"));
         screen.key("alt+a");
         assert_eq!(waits_for(), UNREAD, "{question}");
-        // Its first page is not its end.
+        // The first page is not the end.
         screen.key("Next");
         until("an Allow that was read for", || {
             screen.key("End");
@@ -283,7 +283,7 @@ fn large_text_on_small_screen_keeps_every_control_visible() {
                 .into_iter()
                 .find(|one| one.name == "Note for the agent" && one.is("focused"))
         });
-        // Where there is no room for all ways, they scroll to the one that the keys go to.
+        // If the options do not fit, they scroll to the focused one.
         for key in ["Tab", "Down", "Down", "Down"] {
             screen.key(key);
         }
@@ -335,7 +335,7 @@ fn large_text_on_small_screen_every_dialog_fits_and_can_be_allowed() {
             let allow =
                 all.into_iter().find(|one| one.role == "push button" && one.name.starts_with("Allow"))?;
             match allow.description.as_str() {
-                // It has hundreds of pages.
+                // The text has hundreds of pages.
                 UNREAD if kind == "hostile" => screen.key("End"),
                 UNREAD => screen.key("Next"),
                 "Press Alt+A to allow" => {
@@ -415,7 +415,7 @@ fn notification_for_unseen_question_opens_it_and_offers_no_allow() {
     );
     let dialog = screen.window(DIALOG);
     assert_ne!(screen.xdotool(&["getwindowfocus"]), dialog);
-    // A click on the notification itself, as its service tells of it.
+    // Clicks on the notification, as reported by its service.
     writeln!(press, "1 default").expect("a service");
     screen.is_focused(&dialog);
     screen.key("Escape");

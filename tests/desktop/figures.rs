@@ -1,8 +1,8 @@
-//! The speed and the quiet of the app: the rows of `cargo xtask bench --desktop`.
+//! Speed and idle activity of the app: the rows of `cargo xtask bench --desktop`.
 //!
-//! - A figure is no test: that each can be computed is, in a short form. What does not hang on the machine's speed is: nothing of
-//!   the page is left once its window is closed.
-//! - `IRONCURTAIN_FIGURES` has them measured for as long as it takes, and printed; `IRONCURTAIN_APP` says of which app.
+//! - The test only checks that each figure can be computed, in a short run. One check is independent of the machine's
+//!   speed: closing the window frees the page's memory.
+//! - `IRONCURTAIN_FIGURES` selects a full measurement with output; `IRONCURTAIN_APP` selects the app.
 
 use crate::app::{App, agent, app_program, begin_reading};
 use crate::screen::{BOUND, Screen, helper_path, until};
@@ -19,17 +19,17 @@ use std::time::{Duration, Instant};
 
 /// Title of the window.
 const WINDOW: &str = "^IronCurtain$";
-/// Calls a second of an agent at work.
+/// Calls per second of a busy agent.
 const CALLS: u32 = 10;
-/// A dialog comes no sooner than a second after the last press in the one before: that is no time of ours.
+/// A dialog appears at least a second after the last input in the previous one, which does not count as our time.
 const APART: Duration = Duration::from_millis(1200);
-/// Seconds in a row, each with no more wake-ups than that, in which what is done once is over.
+/// Consecutive seconds with at most this many wake-ups after which startup work is complete.
 const QUIET: usize = 5;
 const QUIET_WAKEUPS: f64 = 3.0;
-/// Ticks a second in which the kernel counts the time of processes.
+/// Kernel ticks per second for process times.
 const TICKS: f64 = 100.0;
 
-/// One row of the table.
+/// A row of the table.
 struct Figure {
     what: &'static str,
     value: f64,
@@ -51,7 +51,7 @@ fn desktop_measurements_are_complete() {
     assert!(figures.iter().all(|figure| figure.value.is_finite() && figure.value >= 0.0));
 }
 
-/// From the start of the app to the text in its window, the middle of some starts.
+/// Returns the median time from the app's start to the text in its window.
 fn painted(starts: usize) -> Figure {
     let mut screen = Screen::start();
     let helper = helper_path("painted.py");
@@ -78,7 +78,7 @@ fn painted(starts: usize) -> Figure {
     }
 }
 
-/// The others, one after the other in the life of one app.
+/// Measures the other figures one after the other in a single app process.
 fn of_one_life(look: Duration, questions: usize) -> Vec<Figure> {
     let screen = tray::with_panel();
     let app = App::start(&screen, &["--background"]);
@@ -134,7 +134,7 @@ fn of_one_life(look: Duration, questions: usize) -> Vec<Figure> {
     ]
 }
 
-/// The share of a core that the page's process takes while an agent works.
+/// Returns the share of a core used by the page's process while an agent works.
 fn busy(pid: u32, agent: &mut AgentClient, look: Duration) -> f64 {
     let pages: Vec<u32> = family(pid).into_iter().filter(|one| name(*one).starts_with("WebKitWeb")).collect();
     let spent = || pages.iter().map(|page| ticks(*page)).sum::<f64>();
@@ -151,7 +151,7 @@ fn busy(pid: u32, agent: &mut AgentClient, look: Duration) -> f64 {
     (spent() - before) / TICKS / start.elapsed().as_secs_f64() * 100.0
 }
 
-/// From a call to its dialog, the middle of some; and how often the app wakes while one is open.
+/// Returns the median time from a call to its dialog, and the app's wake-ups while a dialog is open.
 fn asked(screen: &Screen, pid: u32, agent: &mut AgentClient, look: Duration, questions: usize) -> (f64, f64) {
     let windows = windows(screen);
     let (mut times, mut waking) = (Vec::new(), 0.0);
@@ -181,14 +181,14 @@ fn asked(screen: &Screen, pid: u32, agent: &mut AgentClient, look: Duration, que
     (middle(times), waking)
 }
 
-/// The moments at which the window manager shows another set of windows.
+/// Returns a channel with the times at which the window manager reports a changed set of windows.
 fn windows(screen: &Screen) -> Receiver<Instant> {
     let spy =
         screen.command("xprop").args(["-root", "-spy", "_NET_CLIENT_LIST"]).stdout(Stdio::piped()).spawn();
     let out = spy.expect("xprop is needed").stdout.take().expect("its output");
     let (tell, told) = channel();
     let mut lines = BufReader::new(out).lines();
-    // The first is how things are.
+    // The first line is the current state.
     lines.next();
     std::thread::spawn(move || {
         while let Some(Ok(_)) = lines.next() {
@@ -200,23 +200,23 @@ fn windows(screen: &Screen) -> Receiver<Instant> {
     told
 }
 
-/// The times that the threads of some processes woke a second.
+/// Returns the wake-ups per second of all threads of some processes.
 fn wakeups(processes: &[u32], look: Duration) -> f64 {
     let woken = || processes.iter().flat_map(|one| switches(*one)).collect::<HashMap<_, _>>();
     let (start, before) = (Instant::now(), woken());
     std::thread::sleep(look);
-    // A thread that ended meanwhile is not counted.
+    // Threads that have exited are not counted.
     let since = |(thread, count): (String, f64)| count - before.get(&thread).copied().unwrap_or_default();
     woken().into_iter().map(since).sum::<f64>() / start.elapsed().as_secs_f64()
 }
 
-/// Waits until a process and its children have little to do any more.
+/// Waits until a process and its children are nearly idle.
 pub(crate) fn settle(pid: u32) {
     until("a quiet app", || (wakeups(&family(pid), Duration::from_millis(500)) < 100.0).then_some(()));
 }
 
-/// Waits until what is done once is over: for some ten seconds after a window has opened, and after a screen reader has looked into
-/// it, the engine sweeps its memory. The seconds that it waits are not looked at for what is shown as the figure.
+/// Waits until startup work is complete: for about ten seconds after a window opens, and after a screen reader has
+/// queried it, the engine collects garbage. These seconds are not part of the figure.
 fn quiet(pid: u32) {
     let second = Duration::from_secs(1);
     until("an app in which nothing happens", || {
@@ -225,7 +225,7 @@ fn quiet(pid: u32) {
     });
 }
 
-/// The times that each thread of a process had waited and went on. Those that others were let go before are not theirs.
+/// Returns the voluntary context switches of each thread of a process.
 fn switches(pid: u32) -> Vec<(String, f64)> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().filter_map(Result::ok);
     let count = |thread: std::fs::DirEntry| {

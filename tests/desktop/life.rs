@@ -1,4 +1,4 @@
-//! The app while the screen is locked or the machine asleep, and when its parts are killed.
+//! The app while the screen is locked, while the machine sleeps, and after its processes are killed.
 
 use crate::app::{self, App};
 use crate::screen::{Screen, helper_path, until};
@@ -51,7 +51,7 @@ fn question_survives_suspend_and_wake_up_input_is_no_answer() {
     app::allow(&screen);
     let answer = agent.answer(call);
     assert_eq!(answer["result"]["content"][0]["text"], "ship on Tuesday", "{answer}");
-    // Its session and its server are what they were.
+    // Its session and server are unchanged.
     tray::menu(&screen, "Protecting 1 session");
 }
 
@@ -113,7 +113,7 @@ fn wayland_window_opens_raises_and_answers_a_question() {
     window::says(&screen, "2 sessions connected.");
 }
 
-/// A login manager, and the way to tell it what happens.
+/// Starts a login manager and returns a function that sends it events.
 pub(crate) fn login_manager(screen: &mut Screen, state: &[&str]) -> impl FnMut(&str) + use<> {
     let script = helper_path("login_manager.py");
     let arguments = [&["-u", script.to_str().expect("a plain path")][..], state].concat();

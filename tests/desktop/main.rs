@@ -1,8 +1,8 @@
-//! Display tests: the real dialog, tray and window on a screen of their own, driven by keys, clicks and AT-SPI.
+//! Display tests: the real dialog, tray and window on a private screen, driven by keys, clicks and AT-SPI.
 //!
-//! - Each test starts its own X server, session bus and window manager, so tests do not see one another.
-//! - A missing program fails the test with its name; nothing is skipped.
-//! - Nothing sleeps and hopes: every wait is for something that can be seen, with a bound.
+//! - Each test starts its own X server, session bus and window manager, so tests are independent.
+//! - A missing program fails the test and is named; no test is skipped.
+//! - There are no fixed sleeps: every wait has a visible condition and a bound.
 
 #![expect(
     clippy::expect_used,

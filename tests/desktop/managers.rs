@@ -1,5 +1,5 @@
-//! Window managers that let no program come to the front by itself: windows of ours come where the person asked for them, and no
-//! dialog takes the keyboard from the window.
+//! Window managers with focus-stealing prevention: our windows appear where the user requested them, and no dialog
+//! takes the keyboard focus from the window.
 
 use crate::app::{App, agent, begin_reading};
 use crate::screen::{Screen, until};
@@ -31,7 +31,7 @@ fn i3_raises_requested_window_and_question_takes_no_focus() {
     used_under("i3");
 }
 
-/// A person uses the window, another program, the dialog and a picker, one after the other.
+/// Uses the window, another program, the dialog and a picker, one after the other.
 fn used_under(manager: &str) {
     let screen = Screen::under(manager);
     let folder = screen.home().join("notes");
@@ -49,7 +49,7 @@ fn used_under(manager: &str) {
     let others = screen.window(OTHER);
     for minimized in [false, true] {
         use_other(&screen, &others);
-        // In i3 windows lie beside each other, and are not minimized.
+        // i3 tiles windows and does not minimize them.
         let tiled = manager == "i3";
         if minimized && !tiled {
             screen.xdotool(&["windowminimize", &ours]);
@@ -65,7 +65,7 @@ fn used_under(manager: &str) {
         }
     }
 
-    // The keyboard stays where it is, and the dialog is in full view.
+    // The keyboard focus stays, and the dialog is fully visible.
     let mut agent = agent(&screen);
     window::says(&screen, "1 session connected.");
     for file in ["plan.txt", "list.txt"] {
@@ -76,7 +76,7 @@ fn used_under(manager: &str) {
         is_over(&screen, &dialog, &ours);
         screen.is_focused(&ours);
         screen.picture(&format!("question-{manager}"));
-        // Whoever answered one has used the app's process, and the window's process later than that.
+        // Answering a dialog is the latest input to the app's process, later than that to the window's process.
         screen.press(WINDOW, "push button", "Show the question");
         screen.is_focused(&dialog);
         screen.key("Escape");
@@ -96,7 +96,7 @@ fn used_under(manager: &str) {
     screen.key("Return");
     window::says(&screen, "Granted: ~/notes");
 
-    // The window can be used meanwhile, and takes its picker with it.
+    // The window stays usable and closes its picker with it.
     press("Pick a folder\u{2026}");
     let picker = screen.window(PICKER);
     screen.is_focused(&picker);
@@ -114,13 +114,13 @@ fn used_under(manager: &str) {
     screen.is_focused(&screen.window(WINDOW));
 }
 
-/// Somebody works in the other program, which is in front.
+/// Works in the other program, which is in front.
 fn use_other(screen: &Screen, others: &str) {
     screen.activate(others);
     screen.key("x");
 }
 
-/// Closes the window that has the keyboard, as the person does.
+/// Closes the focused window as the user does.
 fn close(screen: &Screen, manager: &str) {
     if manager == "i3" {
         screen.read("i3-msg", &["kill"]);
@@ -133,7 +133,7 @@ fn is_shown(screen: &Screen, title: &str) -> bool {
     !screen.xdotool(&["search", "--onlyvisible", "--name", title]).is_empty()
 }
 
-/// Waits until the one window lies over the other.
+/// Waits until one window is above the other.
 fn is_over(screen: &Screen, above: &str, below: &str) {
     until("the order of the windows", || {
         let all = screen.read("xprop", &["-root", "_NET_CLIENT_LIST_STACKING"]);

@@ -1,9 +1,9 @@
-//! The dialogs that the documentation shows. `cargo xtask pictures` keeps what is drawn here.
+//! Pictures of dialogs for the documentation. `cargo xtask pictures` stores them.
 
 use crate::screen::Screen;
 use crate::stand::{DIALOG, focused};
 
-/// A question, and the name of its picture.
+/// Questions and the names of their pictures.
 const SHOWN: [(&str, &str); 4] = [
     ("whole", "dialog"),
     ("host", "dialog-network"),

@@ -1,8 +1,8 @@
-//! Races between a person's hands and a dialog: under every window manager, none of them is a yes, and after each of them
-//! one that is meant is.
+//! Races between a user's input and a dialog under every window manager: accidental input never allows, and
+//! deliberate input afterwards does.
 //!
-//! - `IRONCURTAIN_RACES=all` runs every scene at every pace, more than 500 tries; without it each scene is run once under
-//!   each window manager.
+//! - `IRONCURTAIN_RACES=all` runs every scene at every pace, more than 500 tries. By default each scene runs once
+//!   under each window manager.
 
 #![expect(clippy::print_stdout, reason = "whoever runs the races reads what came of each")]
 
@@ -13,10 +13,10 @@ use desk::Desk;
 use scenes::{SCENES, Spots};
 use std::time::Duration;
 
-/// The time within which whoever means it is done, in at most two acts.
+/// Maximum time for a deliberate answer, which takes at most two actions.
 const MEANT_WITHIN: Duration = Duration::from_millis(2500);
 
-/// Four of them with a compositor, and one on Wayland.
+/// Window managers, four of them with a compositor and one on Wayland.
 const MANAGERS: [&str; 8] = [
     "openbox",
     "metacity",
@@ -28,15 +28,15 @@ const MANAGERS: [&str; 8] = [
     "sway",
 ];
 
-/// Milliseconds between two clicks or keys: 10 to 2 a second.
+/// Milliseconds between two clicks or keys: 10 to 2 per second.
 const PACES: [u64; 5] = [100, 150, 250, 333, 500];
 
-/// One try, and what came of it.
+/// One try and its outcome.
 struct Try {
     name: String,
-    /// A yes that nobody meant.
+    /// An accidental approval.
     accident: bool,
-    /// The time that it took to mean it afterwards; none if that was not tried.
+    /// Time taken by a deliberate answer afterwards, or `None` if that was not tried.
     meant: Option<Result<Duration, String>>,
 }
 
@@ -67,7 +67,7 @@ fn allow_needs_intent_under_every_window_manager() {
     );
     assert_eq!(accidents, [""; 0], "nobody meant these");
     assert_eq!(refused, [], "these were meant");
-    // The hands themselves need 1 to 2.3 s; what a busy machine adds to one of them says nothing.
+    // The input itself takes 1 to 2.3 s. The median is used because a busy machine can delay single tries.
     assert!(times.get(times.len() / 2).is_some_and(|usual| *usual <= MEANT_WITHIN), "{times:?}");
     assert!(tries.len() >= if all { 500 } else { MANAGERS.len() * SCENES.len() });
 }

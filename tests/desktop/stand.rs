@@ -1,4 +1,4 @@
-//! The test program `desktop-stand`, and what it says.
+//! The test program `desktop-stand` and its events.
 
 use crate::screen::{BOUND, Control, Screen, until};
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +17,7 @@ pub(crate) struct Stand {
 }
 
 impl Stand {
-    /// Starts it on a screen: `dialog`, or `app` and its options.
+    /// Starts it on a screen with `dialog`, or with `app` and its options.
     pub(crate) fn start(screen: &Screen, arguments: &[&str]) -> Self {
         let program = program();
         let mut child = screen
@@ -44,12 +44,12 @@ impl Stand {
         writeln!(self.orders, "{order}").expect("a listening stand");
     }
 
-    /// The next event, whatever it is.
+    /// Returns the next event of any kind.
     pub(crate) fn any_event(&self) -> String {
         self.events.recv_timeout(BOUND).expect("an event of the stand")
     }
 
-    /// The next event, other than that the person works in the dialog.
+    /// Returns the next event except `working`.
     pub(crate) fn event(&self) -> String {
         loop {
             let event = self.any_event();
@@ -59,7 +59,7 @@ impl Stand {
         }
     }
 
-    /// The next event within this time, other than that the person works in the dialog.
+    /// Returns the next event within this time, except `working`.
     pub(crate) fn event_within(&self, time: Duration) -> Option<String> {
         let until = Instant::now() + time;
         loop {
@@ -70,7 +70,7 @@ impl Stand {
         }
     }
 
-    /// The events of all that the display has sent by now, other than that the person works in the dialog.
+    /// Returns the events of everything that the display has sent so far, except `working`.
     pub(crate) fn events_until_idle(&mut self) -> Vec<String> {
         self.order("idle");
         std::iter::from_fn(|| Some(self.event()).filter(|event| event != "idle")).collect()
@@ -80,7 +80,7 @@ impl Stand {
         self.child.id()
     }
 
-    /// Its exit code, once it has ended by itself.
+    /// Returns its exit code once it has exited.
     pub(crate) fn exit(&mut self) -> Option<i32> {
         until("the end of the app", || self.child.try_wait().expect("its state")).code()
     }
@@ -93,14 +93,14 @@ impl Drop for Stand {
     }
 }
 
-/// A dialog with one question, in front and with the keyboard.
+/// Shows a dialog with one question, in front and focused.
 pub(crate) fn focused(screen: &Screen, question: &str) -> Stand {
     let stand = shown(screen, question, Duration::from_secs(120));
     screen.activate(&screen.window(DIALOG));
     stand
 }
 
-/// A dialog with one question `q1`, as it opens.
+/// Shows a dialog with one question `q1`, as it opens.
 pub(crate) fn shown(screen: &Screen, question: &str, deadline: Duration) -> Stand {
     let mut stand = Stand::start(screen, &["dialog"]);
     stand.order(&format!("ask {question} q1 {}", deadline.as_millis()));
@@ -108,12 +108,12 @@ pub(crate) fn shown(screen: &Screen, question: &str, deadline: Duration) -> Stan
     stand
 }
 
-/// Goes to Allow by keyboard, and waits until Alt+A counts.
+/// Moves to Allow by keyboard and waits until Alt+A counts.
 pub(crate) fn armed(screen: &Screen, name: &str) -> Control {
     armed_in(screen, DIALOG, name)
 }
 
-/// The same in the dialog of that title.
+/// As [`armed`], in the dialog with that title.
 pub(crate) fn armed_in(screen: &Screen, title: &str, name: &str) -> Control {
     until("an Allow that Alt+A presses", || {
         let allow = screen.control(title, "push button", name);
@@ -124,7 +124,7 @@ pub(crate) fn armed_in(screen: &Screen, title: &str, name: &str) -> Control {
     })
 }
 
-/// Brings the pointer to Allow, as the dialog asks for, and waits until a click counts.
+/// Moves the pointer to Allow as the dialog requests, and waits until a click counts.
 pub(crate) fn pointed(screen: &Screen, name: &str) -> Control {
     screen.xdotool(&["mousemove", "5", "790"]);
     until("an Allow that a click presses", || {
@@ -141,7 +141,7 @@ pub(crate) fn pointed(screen: &Screen, name: &str) -> Control {
     })
 }
 
-/// Waits until Allow says that.
+/// Waits until Allow shows this text.
 pub(crate) fn hinted(screen: &Screen, words: &str) -> Control {
     until(&format!("Allow to say `{words}`"), || {
         let all = screen.controls(DIALOG);

@@ -1,4 +1,5 @@
-//! Taking back in the real app, while an agent calls twenty times a second: every press lands on the row on which it began.
+//! Revocation in the real app while an agent makes twenty calls per second: every click affects the row on which it
+//! began.
 
 use crate::app::{App, agent, begin_reading, beside, listens};
 use crate::screen::{Screen, until};
@@ -16,13 +17,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// The rows whose buttons are pressed.
+/// Number of rows whose buttons are clicked.
 const ROWS: usize = 5;
 
-/// A call every so often: twenty a second.
+/// Interval between calls: twenty per second.
 const PACE: Duration = Duration::from_millis(50);
 
-/// The calls between a press and its release: rows are drawn anew meanwhile, every 0.7 s.
+/// Calls between press and release. Rows are redrawn every 0.7 s in between.
 const MEANWHILE: usize = 16;
 
 #[test]
@@ -81,7 +82,7 @@ fn revoke_buttons_hit_their_own_row_while_rows_move_and_undo_asks_again() {
             page.click(&button);
         } else {
             page.hold(&button, || {
-                // Used last, it belongs to the top: it may go there once it is let go of.
+                // The most recently used row moves to the top, once the button is released.
                 other.read(row).ok();
                 until("calls", || (calls.done() > done + 20).then_some(()));
             });
@@ -121,23 +122,23 @@ fn revoke_buttons_hit_their_own_row_while_rows_move_and_undo_asks_again() {
     drop(calls);
 }
 
-/// A time of now, as the page writes it.
+/// JavaScript for the current time, as the page formats it.
 const CLOCK: &str =
     "return new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' }).format(Date.now())";
 
-/// The row of a file.
+/// Returns the XPath of a file's row.
 fn of(file: &Path) -> String {
     format!("//*[@role='listitem'][.//*[@title='{}']]", file.display())
 }
 
-/// The files that are listed, from the top.
+/// Returns the listed files from top to bottom.
 fn order(page: &Page) -> Value {
     page.run("return [...document.querySelectorAll('#page-granted .path')].map((path) => path.title)")
 }
 
 const WINDOW: &str = "^IronCurtain$";
 
-/// So many files of that letter, each with its own name in it.
+/// Creates `number` files with names and contents beginning with a letter.
 fn files(screen: &Screen, letter: &str, number: usize) -> Vec<PathBuf> {
     let folder = screen.home().join("notes");
     std::fs::create_dir_all(&folder).expect("the folder");
@@ -151,13 +152,13 @@ fn files(screen: &Screen, letter: &str, number: usize) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The files that are granted, as the database has them.
+/// Returns the granted files in the database.
 fn granted(home: &Home) -> BTreeSet<PathBuf> {
     let grants = StandingGrant::on_disk(&home.database()).expect("the grants");
     grants.iter().map(|grant| PathBuf::from(grant.what.to_string())).collect()
 }
 
-/// An agent that reads these files, one after the other, again and again until it is dropped.
+/// An agent that reads these files repeatedly until dropped.
 struct Calls {
     over: Arc<AtomicBool>,
     done: Arc<AtomicUsize>,
@@ -198,7 +199,7 @@ impl Drop for Calls {
     }
 }
 
-/// Someone who allows everything for as long as it is offered.
+/// A user who allows everything with the longest lifetime.
 struct Generous;
 
 impl Consent for Generous {
@@ -213,7 +214,7 @@ impl Consent for Generous {
     fn tell(&self, _notice: &str) {}
 }
 
-/// Has the person grant these files for good, before the app starts.
+/// Grants these files permanently, before the app starts.
 fn grant_always<'a>(screen: &Screen, home: &Home, files: impl Iterator<Item = &'a PathBuf>) {
     home.prepare().expect("the folders");
     let settings = r#"{ "questionsPerMinute": 100 }"#;

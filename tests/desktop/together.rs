@@ -1,11 +1,12 @@
-//! All that an agent has waiting, answered together in the dialog: as deliberate as one yes, and for no call that was not shown.
+//! Batch answers for all pending questions of an agent: as deliberate as a single approval, and limited to the calls
+//! shown.
 
 use crate::screen::{Control, Screen, until};
 use crate::stand::{DIALOG, Stand, armed, pointed};
 
 const TOGETHER: &str = "change 1 file and read 2 files$";
 
-/// Two files to read, lines of one that change, and a folder to delete, which is in no batch.
+/// Asks about two reads, an edit, and a folder deletion, which is never batched.
 fn asked(screen: &Screen) -> Stand {
     let mut stand = Stand::start(screen, &["dialog"]);
     for order in ["file-a q1", "file-b q2", "unsandboxed grave", "lines q3"] {
@@ -15,7 +16,7 @@ fn asked(screen: &Screen) -> Stand {
     stand
 }
 
-/// The three of them together, with the keyboard.
+/// Shows the first three in a focused batch dialog.
 fn together(screen: &Screen) -> Stand {
     let stand = asked(screen);
     screen.activate(&screen.window(DIALOG));
@@ -62,12 +63,12 @@ fn batch_allow_covers_each_ticked_call_once() {
     let before: Vec<(String, [i32; 4])> =
         rows(&screen).into_iter().map(|row| (row.name, row.place)).collect();
     assert_eq!(before.len(), 3, "{before:?}");
-    // What comes now is not among them, and moves nothing.
+    // A new question is not added to the batch and does not move the layout.
     stand.order("ask file-c late 120000");
     screen.control(TOGETHER, "label", "2 more waiting");
     let after: Vec<(String, [i32; 4])> = rows(&screen).into_iter().map(|row| (row.name, row.place)).collect();
     assert_eq!(after, before);
-    // Who asks stands below them: no yes before that was in view.
+    // The requesting agent is shown below them, and Allow arms only after that was in view.
     let unread = "To allow: read to the end first, with Page Down or the mouse";
     until("the word to scroll", || {
         Some(screen.control(TOGETHER, "push button", "Allow these 3 once"))
@@ -76,13 +77,13 @@ fn batch_allow_covers_each_ticked_call_once() {
     screen.key("Next");
     armed(&screen, "Allow these 3 once");
     screen.press(TOGETHER, "check box", "read ~/notes/b.md");
-    // It is another yes now, and has to be armed anew.
+    // The answer has changed and must be armed again.
     screen.key("alt+a");
     armed(&screen, "Allow these 2 once");
     screen.picture("dialog-together-armed");
     screen.key("alt+a");
     assert_eq!([stand.event(), stand.event()], ["q3 allow 0 Once", "q1 allow 0 Once"]);
-    // The others come by themselves, in their order.
+    // The remaining questions follow individually, in order.
     for (title, answer) in [
         ("read ~/notes/b.md", "q2 deny"),
         ("delete /srv/photos", "grave deny"),
@@ -104,7 +105,7 @@ fn finished_call_keeps_its_row_and_is_not_allowed() {
     stand.order("withdraw q1");
     assert_eq!(stand.event(), "q1 dropped");
     screen.control(TOGETHER, "label", "over: nothing is asked about this any more");
-    // A press that was on its way to three of them is for none.
+    // A click in progress for three calls applies to none.
     screen.click(&allow);
     assert_eq!(rows(&screen).into_iter().map(|row| row.place).collect::<Vec<_>>(), before);
     screen.picture("dialog-together-over");
@@ -161,6 +162,6 @@ fn one_by_one_returns_to_batch_and_riskier_calls_are_never_batched() {
     screen.activate(&grave);
     screen.key("Escape");
     assert_eq!(stand.event(), "grave deny");
-    // Another agent's is no part of it.
+    // Another agent's question is not included.
     until("the last one", || Some(screen.window("change ~/notes/plan.md")).filter(|id| !id.is_empty()));
 }

@@ -1,4 +1,4 @@
-//! The tray: its state and menu as a panel reads them, and what its lines do.
+//! The tray: its state and menu as a panel reads them, and the actions of its items.
 
 use crate::screen::{Screen, until};
 use crate::stand::{DIALOG, Stand};
@@ -88,7 +88,7 @@ fn xembed_only_panel_shows_icon_and_no_window_opens() {
     let mut stand = Stand::start(&screen, &["app", "--background"]);
     until("our icon in the panel", || (own_tray().lines().count() > before.lines().count()).then_some(()));
     screen.picture("tint2");
-    // The shell answers, so it has decided whether to open its window.
+    // The shell responds, so it has decided whether to open its window.
     stand.order("ask write q1 120000");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
@@ -96,7 +96,7 @@ fn xembed_only_panel_shows_icon_and_no_window_opens() {
     assert_eq!(screen.xdotool(&["search", "--onlyvisible", "--name", WINDOW]), "");
 }
 
-/// A screen with a panel that shows tray icons.
+/// Starts a screen with a panel that shows tray icons.
 pub(crate) fn with_panel() -> Screen {
     let mut screen = Screen::start();
     screen.spawn("xfce4-panel", &["--disable-wm-check"]);
@@ -108,7 +108,7 @@ pub(crate) fn with_panel() -> Screen {
     screen
 }
 
-/// The tray's menu, once its first line is that one.
+/// Returns the tray's menu, once its first item has that label.
 pub(crate) fn menu(screen: &Screen, first: &str) -> Value {
     until(&format!("the tray line {first}"), || {
         let read = screen.helper("tray.py", &["read"]);

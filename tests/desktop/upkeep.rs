@@ -1,5 +1,5 @@
-//! Upkeep in the real app: a server is opened, closed, taken out and put back, one comes in a bundle, and a file in quarantine is
-//! put back.
+//! Server maintenance in the real app: a host is allowed and removed, a server is removed and restored, a bundle is
+//! added, and a quarantined file is restored.
 
 use crate::app::{App, agent, listens};
 use crate::screen::{Screen, until};
@@ -65,7 +65,7 @@ fn bundle_added_in_window_is_written_as_shown() {
     let screen = tray::with_panel();
     let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
     home.prepare().expect("the folders");
-    // The picker completes names as they are typed: none is the beginning of another.
+    // The picker completes typed names, so no name is a prefix of another.
     let (notes, bundle) = (screen.home().join("notes"), screen.home().join("packed.mcpb"));
     let broken = screen.home().join("broken.mcpb");
     fs::create_dir_all(&notes).expect("the folder");
@@ -80,7 +80,7 @@ fn bundle_added_in_window_is_written_as_shown() {
         all.into_iter().find(|one| one.name == "Add another one, or a bundle (.mcpb)")
     };
     window::says(&screen, "Add another one, or a bundle (.mcpb)");
-    // It stands at the end of the page.
+    // The form is at the end of the page.
     let form = until("the form to come into view and rest there", || {
         screen.key("End");
         let (before, now) = (form()?.place, form()?);
@@ -92,7 +92,7 @@ fn bundle_added_in_window_is_written_as_shown() {
         picked(&screen, "^Choose a bundle with a server$", file);
     };
     choose(&broken);
-    window::says(&screen, "broken.mcpb` is no bundle that can be read");
+    window::says(&screen, "broken.mcpb`: ");
     choose(&bundle);
     window::says(&screen, "It stays closed until you say yes for the agent that uses it.");
     screen.press(WINDOW, "push button", "Pick a folder\u{2026} Where notes are");
@@ -140,7 +140,7 @@ fn restoring_quarantined_file_warns_when_it_runs_and_overwrites_nothing() {
     window::says(&screen, "In quarantine");
     fs::write(&makefile, "mine\n").expect("the person's own");
 
-    // Whatever happens next has the page look again.
+    // A second agent makes the page refresh.
     let _second = agent(&screen);
     window::says(&screen, "Something else stands at its place now.");
     screen.press(WINDOW, "push button", &format!("Put back {shown}"));
@@ -154,7 +154,7 @@ fn restoring_quarantined_file_warns_when_it_runs_and_overwrites_nothing() {
     window::says(&screen, "This stood there until you put the other one back.");
 }
 
-/// Opens the form, types a host and asks what opening it would mean.
+/// Opens the form, enters a host and requests the preview.
 fn open_host(screen: &Screen, host: &str) {
     let form = until("the form", || {
         let all = screen.controls(WINDOW);
@@ -164,7 +164,7 @@ fn open_host(screen: &Screen, host: &str) {
     type_host(screen, host);
 }
 
-/// Names a file or folder in a picker of the system.
+/// Enters the path of a file or folder in a system picker.
 fn picked(screen: &Screen, title: &str, path: &Path) {
     screen.activate(&screen.window(title));
     screen.xdotool(&["type", "--delay", "20", path.to_str().expect("a plain path")]);
@@ -175,7 +175,7 @@ fn picked(screen: &Screen, title: &str, path: &Path) {
     });
 }
 
-/// A bundle that wants a folder.
+/// Creates a bundle that requires a folder.
 fn pack(bundle: &Path) {
     let start = json!({ "command": "node", "args": ["${__dirname}/server.js", "${user_config.folder}"] });
     let folder = json!({ "type": "directory", "title": "Where notes are", "description": "A folder", "required": true });
@@ -189,7 +189,7 @@ fn pack(bundle: &Path) {
     writer.finish().expect("the end");
 }
 
-/// Types over what stands there.
+/// Replaces the text in the field.
 fn type_host(screen: &Screen, host: &str) {
     let field = until("the field", || {
         let all = screen.controls(WINDOW);
@@ -204,7 +204,7 @@ fn type_host(screen: &Screen, host: &str) {
     screen.press(WINDOW, "push button", ask);
 }
 
-/// The entry of the filesystem server, if it has one.
+/// Returns the entry of the filesystem server, if any.
 fn entry(file: &Path) -> Option<Value> {
     let text = fs::read_to_string(file).expect("the servers");
     let all: Value = serde_json::from_str(&text).expect("JSON");

@@ -1,4 +1,5 @@
-//! The mouse wheel in the window: every page can be read to its end, and everything on it reached, without a key.
+//! The mouse wheel in the window: every page can be read to its end and everything on it reached without the
+//! keyboard.
 
 use crate::app::App;
 use crate::app::agent;
@@ -11,7 +12,7 @@ const WINDOW: &str = "^IronCurtain$";
 const PAGES: [&str; 7] =
     ["Sessions", "What you granted", "Rules", "Servers", "Clients", "Activity", "Settings"];
 
-/// Notches between two looks at a page, which take long for a screen reader.
+/// Wheel notches between two queries of a page, which are slow through a screen reader.
 const NOTCHES: usize = 6;
 
 #[test]
@@ -28,7 +29,7 @@ fn mouse_wheel_scrolls_every_page_to_its_end_and_back() {
     for page in PAGES {
         open(&screen, page);
         longer += usize::from(turn_to_end_and_back(&screen, page));
-        // What stands at the end of its page is pressed there.
+        // Controls at the end of a page are clicked there.
         match page {
             "Rules" => {
                 screen.click(&reached(&screen, "Add a rule\u{2026}"));
@@ -70,7 +71,7 @@ fn every_task_works_with_mouse_and_wheel_only() {
     assert_eq!(stand.event(), "lockdown true false");
 }
 
-/// On Wayland the engine composites, and its wheel goes another way.
+/// On Wayland the engine composites, and wheel events take another path.
 #[test]
 fn wayland_mouse_wheel_scrolls_page_to_its_end() {
     let mut screen = Screen::sway();
@@ -82,7 +83,7 @@ fn wayland_mouse_wheel_scrolls_page_to_its_end() {
     let _stand = Stand::start(&screen, &["app"]);
     says(&screen, "148 allowed, 3 denied, 5 asked");
     let (left, top) = screen.sway_place("^IronCurtain");
-    // A finger's breadth into the page: what is drawn there now is above it once the page has turned.
+    // Slightly inside the page, so that the element there moves up when the page scrolls.
     let first = || bounds(&screen).map(|(_, top)| top);
     let before = until("the page", || first().filter(|top| *top > 0));
     until("the page to turn", || {
@@ -96,11 +97,11 @@ fn wayland_mouse_wheel_scrolls_page_to_its_end() {
     });
 }
 
-/// Turns the page until its end is in the window, and back until its beginning is. Returns whether it had to.
+/// Scrolls the page to its end and back. Returns whether it needed scrolling.
 fn turn_to_end_and_back(screen: &Screen, page: &str) -> bool {
     let [x, y, width, height] = window_place(screen);
     let middle = (x + width * 2 / 3, y + height / 2);
-    // What a page asks the app for comes after its heading: it stands still first.
+    // The page loads data after its heading, so this waits until the layout is stable.
     let mut before = None;
     let (_, top) = until(page, || {
         let now = bounds(screen)?;
@@ -129,7 +130,7 @@ fn turn_to_end_and_back(screen: &Screen, page: &str) -> bool {
     longer
 }
 
-/// The place of a control, once the wheel has brought all of it into the window.
+/// Returns the place of a control, once the wheel has brought all of it into view.
 fn reached(screen: &Screen, name: &str) -> Control {
     let [x, y, width, height] = window_place(screen);
     until(&format!("`{name}` in the window"), || {
@@ -154,7 +155,7 @@ fn window_place(screen: &Screen) -> [i32; 4] {
     })
 }
 
-/// The lowest edge of anything on the page, and the place of its heading.
+/// Returns the lowest edge of anything on the page and the position of its heading.
 fn bounds(screen: &Screen) -> Option<(i32, i32)> {
     let all = screen.controls(WINDOW);
     let heading = all.iter().position(|one| one.role == "heading")?;

@@ -1,4 +1,4 @@
-//! The window: what its pages show, and what its buttons do.
+//! The window: the content of its pages and the actions of its buttons.
 
 use crate::screen::{Control, Screen, until};
 use crate::stand::{DIALOG, Stand};
@@ -13,7 +13,7 @@ fn home_shows_live_sessions_decisions_and_pending_questions() {
     says(&screen, "Protecting");
     says(&screen, "Claude Code");
     says(&screen, "148 allowed, 3 denied, 5 asked");
-    // Made-up text that would be an element if text were ever markup.
+    // Fake text that would become an element if text were treated as markup.
     says(&screen, "<img src=x onerror=alert(1)>");
     screen.picture("home");
     stand.order("ask write q1 120000");
@@ -75,7 +75,7 @@ fn window_pauses_agent_locks_down_and_undoes_denials() {
     open(&screen, "Sessions");
     screen.press(WINDOW, "push button", "Pause Cursor with git");
     assert_eq!(stand.event(), "paused s2");
-    // A screen reader is told what was done.
+    // Screen readers hear the result.
     says(&screen, "Paused: Pause Cursor with git");
     says(&screen, "everything this agent asks for here is denied until you resume it");
     screen.press(WINDOW, "push button", "Resume Cursor with git");
@@ -127,22 +127,22 @@ fn closing_window_keeps_app_running() {
     assert_eq!(stand.event(), "q1 deny");
 }
 
-/// Everything the window says, to a screen reader.
+/// Returns all text of the window, as a screen reader reads it.
 pub(crate) fn text(screen: &Screen) -> String {
     screen.controls(WINDOW).into_iter().map(|one| one.name + "\n").collect()
 }
 
-/// Waits until the window says that.
+/// Waits until the window contains this text.
 pub(crate) fn says(screen: &Screen, words: &str) {
     until(&format!("the window to say `{words}`"), || text(screen).contains(words).then_some(()));
 }
 
-/// The control of that name, once the window has it.
+/// Returns the control with that name, once the window has it.
 pub(crate) fn named(screen: &Screen, name: &str) -> Control {
     until(name, || screen.controls(WINDOW).into_iter().find(|one| one.name == name))
 }
 
-/// Waits until no button has that name any more.
+/// Waits until no button has that name.
 fn gone(screen: &Screen, button: &str) {
     until(&format!("`{button}` to go"), || {
         let all = screen.controls(WINDOW);
@@ -151,7 +151,7 @@ fn gone(screen: &Screen, button: &str) {
     });
 }
 
-/// Opens a page by its link, and waits until it is the one that is shown.
+/// Opens a page by its link and waits until it is shown.
 pub(crate) fn open(screen: &Screen, page: &str) {
     let link = || {
         let mut all = screen.controls(WINDOW).into_iter();

@@ -1,4 +1,5 @@
-//! The window of the real app as a screen reader has it: on every page each control has a role, a name and a place for the keys.
+//! Accessibility of the real app's window: on every page each control has a role, a name and a place in the focus
+//! order.
 
 use crate::app::{App, agent};
 use crate::screen::{Control, Screen, until};
@@ -9,7 +10,7 @@ const WINDOW: &str = "^IronCurtain$";
 const PAGES: [&str; 8] =
     ["Home", "Sessions", "What you granted", "Rules", "Servers", "Clients", "Activity", "Settings"];
 
-/// The roles of what a person can press, choose or fill in.
+/// Roles of controls that a user can press, choose or fill in.
 const CONTROLS: [&str; 8] = [
     "push button",
     "toggle button",
@@ -25,7 +26,7 @@ const CONTROLS: [&str; 8] = [
 fn every_window_control_has_role_name_and_keyboard_focus() {
     let screen = tray::with_panel();
     let _app = App::start(&screen, &[]);
-    // Nobody has connected yet: the first steps come by themselves, and claim nothing.
+    // No client has connected yet, so the setup pages open by themselves and claim no protection.
     window::says(&screen, "Nothing is protected until a client is connected.");
     assert_named(&screen, "First steps");
     screen.press(WINDOW, "push button", "Leave the first steps");
@@ -36,7 +37,7 @@ fn every_window_control_has_role_name_and_keyboard_focus() {
         if page != "Home" {
             window::open(&screen, page);
         }
-        // What a page asks the app for comes after its heading.
+        // Pages load data after their heading.
         match page {
             "Home" => drop(screen.control(WINDOW, "push button", "Lock down")),
             "Settings" => drop(screen.control(WINDOW, "combo box", "Notifications")),
@@ -50,14 +51,14 @@ fn every_window_control_has_role_name_and_keyboard_focus() {
     }
 }
 
-/// The controls of the page that is open, each with a name and able to take the focus.
+/// Asserts that each control of the open page has a name and is focusable.
 #[track_caller]
 fn assert_named(screen: &Screen, page: &str) -> Vec<Control> {
     let controls: Vec<Control> = until(page, || {
         let all = screen.controls(WINDOW);
         let drawn = all.iter().any(|one| one.role == "heading");
         let controls = all.into_iter().filter(|one| CONTROLS.contains(&one.role.as_str()));
-        // The links to the pages, and at least one of the page.
+        // The links to the pages and at least one control of the page.
         Some(controls.collect::<Vec<_>>()).filter(|all| drawn && all.len() > PAGES.len())
     });
     let nameless: Vec<&Control> = controls.iter().filter(|one| one.name.trim().is_empty()).collect();

@@ -1,4 +1,4 @@
-//! The window's own process: it gives all of its memory back, dies alone, and is reached by nobody but the app.
+//! The window's process: it frees all of its memory, dies alone, and is reachable only by the app.
 
 use crate::app::{App, agent, app_program, begin_reading};
 use crate::figures::{field, settle};
@@ -11,11 +11,11 @@ use std::process::Stdio;
 
 const WINDOW: &str = "^IronCurtain$";
 
-/// The beginning of the names of the window's process, and of those of the engine that draws it.
+/// Prefix of the names of the window's process, and of the engine's processes.
 const OURS: &str = "ironcurtain-win";
 const ENGINE: &str = "WebKit";
 
-/// The memory that a closed window may leave written in the app, in MB.
+/// Memory in MB that a closed window may leave written in the app.
 const KEPT: f64 = 5.0;
 
 #[test]
@@ -72,7 +72,7 @@ fn app_exit_closes_its_window_process() {
     window::says(&screen, "Nothing is protected");
     let all = family(app.id());
     assert!(all.len() > 2, "{all:?}");
-    // Killed, so that nothing of it tells the window.
+    // Killed, so the app cannot notify the window.
     drop(app);
     ended(&all);
 }
@@ -85,7 +85,7 @@ fn only_the_app_can_start_the_window_process_or_reach_its_socket() {
         command.arg("--window").stdin(input).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the app");
         if let Some(mut input) = child.stdin.take() {
-            // One that reads nothing may have ended already.
+            // A process that reads nothing may have exited already.
             let _ = input.write_all(b"\"show\"\n");
         }
         let output = child.wait_with_output().expect("its end");
@@ -98,36 +98,36 @@ fn only_the_app_can_start_the_window_process_or_reach_its_socket() {
     }
     let app = App::start(&screen, &[]);
     window::says(&screen, "Nothing is protected");
-    // What a process of the same person could open, it could write commands to: a socket cannot be opened.
+    // Another process of the user could open a pipe and write commands to it, but a socket cannot be opened.
     let drawn = window_of(app.id());
     let handed: Vec<PathBuf> = sockets(drawn).collect();
     assert!(!handed.is_empty(), "the way to the app is one");
     for socket in handed {
         let opened = std::fs::File::options().read(true).write(true).open(&socket);
         let refused = opened.expect_err("no socket is opened by its path").raw_os_error();
-        // One that was closed meanwhile leads nowhere either.
+        // A socket closed in between is unreachable as well.
         let is_open = socket.symlink_metadata().is_ok();
         assert!(refused == Some(6) || !is_open, "{}: {refused:?} in place of ENXIO", socket.display());
     }
-    // The engine was not handed it.
+    // The engine did not inherit it.
     for process in family(app.id()).into_iter().filter(|one| *one != app.id()) {
         let input = std::fs::read_link(format!("/proc/{process}/fd/0")).expect("its input");
         assert_eq!(input, PathBuf::from("/dev/null"), "{}", name(process));
     }
 }
 
-/// Waits until each of these processes has ended.
+/// Waits until each of these processes has exited.
 pub(crate) fn ended(all: &[u32]) {
     until("the end of the window's processes", || (alive(all) == 0).then_some(()));
 }
 
-/// The number of these processes that run. What nobody has waited for has no command line any more.
+/// Returns the number of these processes that run. Zombies have no command line.
 pub(crate) fn alive(all: &[u32]) -> usize {
     let runs = |pid: &&u32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
     all.iter().filter(runs).count()
 }
 
-/// The sockets that a process has open.
+/// Returns the open sockets of a process.
 fn sockets(pid: u32) -> impl Iterator<Item = PathBuf> {
     let all = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("what it has open");
     all.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| {
@@ -140,7 +140,7 @@ fn window_of(app: u32) -> u32 {
     drawn.expect("the window's process")
 }
 
-/// The app, the process of its window, and those of the engine.
+/// Returns the app, its window's process and the engine's processes.
 pub(crate) fn family(pid: u32) -> Vec<u32> {
     let mut all = vec![pid];
     let mut at = 0;
@@ -161,17 +161,17 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// The name of a process; empty where there is none.
+/// Returns the name of a process, or an empty string if it does not exist.
 pub(crate) fn name(pid: u32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
 }
 
-/// The memory that a process has to itself, and its share of what it has with others, in MB.
+/// Returns a process's private memory and its share of shared memory (PSS) in MB.
 pub(crate) fn memory(pid: u32) -> f64 {
     figure_of(pid, "Pss:")
 }
 
-/// The memory that a process has to itself and has written to, in MB. It does not hang on what else runs.
+/// Returns a process's private dirty memory in MB, which is independent of other processes.
 fn written(pid: u32) -> f64 {
     figure_of(pid, "Private_Dirty:")
 }

@@ -1,4 +1,5 @@
-//! Files that run later, left by a sandbox: in order when the person was told of them, or when nothing runs them by itself.
+//! Autostart files left by a sandbox: acceptable if they were reported to the user, or if nothing runs them
+//! unprompted.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -6,17 +7,17 @@ use ironcurtain_sandbox::autostart::{Finding, runs_later};
 
 use crate::{judge::WRITABLE, scene::Scene};
 
-/// The findings that the person was told.
+/// The findings reported to the user.
 #[derive(Default)]
 pub(crate) struct Left {
-    /// Paths that were left, and can run later.
+    /// Autostart paths that were left.
     listed: BTreeSet<String>,
-    /// Why something was not looked at.
+    /// Reasons why something was not scanned.
     unseen: Vec<String>,
 }
 
 impl Left {
-    /// The findings of one launch.
+    /// Returns the findings of one launch.
     pub(crate) fn of(scene: &Scene) -> Self {
         let found: Vec<Finding> =
             scene.text("found.json").map_or(vec![], |found| serde_json::from_str(&found).unwrap());
@@ -34,8 +35,8 @@ impl Left {
         left
     }
 
-    /// True if a new file, or one that was changed or removed where it is not closed, is in order. In the strict mode it has
-    /// to be one that nothing runs at all.
+    /// Returns whether a new file, or one changed or removed where that is permitted, is acceptable. In strict mode
+    /// it must be one that nothing ever runs.
     pub(crate) fn is_in_order(&self, scene: &Scene, path: &str, is_strict: bool) -> bool {
         let real = scene.path(path);
         let text = scene.text(path).unwrap_or_default();
@@ -47,12 +48,12 @@ impl Left {
         }
         match name.as_str() {
             ".git" => return leads_inside(scene, path),
-            // What it leads to is looked at, too; a whole repository needs none.
+            // The target is scanned as well; a complete repository needs no scan.
             "commondir" => return !parent.join("objects").exists(),
             "config" | "config.worktree" => return !text.contains("fsmonitor"),
             _ => {}
         }
-        // A name of a file that has become a folder's.
+        // A file name that now belongs to a folder.
         if found.is_none() && !path.contains("/hooks/") {
             return true;
         }
@@ -61,12 +62,12 @@ impl Left {
         }
         let is_settings = [".json", ".jsonc", ".toml"].iter().any(|end| name.ends_with(end));
         let says_nothing = is_settings && serde_json::from_str::<serde_json::Value>(&text).is_err();
-        // direnv has not allowed any here.
+        // direnv has allowed none here.
         let is_listed = says_nothing || name == ".envrc" || found.is_some_and(|found| !found.unasked);
         is_listed && (self.listed.contains(path) || fs::symlink_metadata(&real).is_err())
     }
 
-    /// True if the person was told that nobody could look into a folder around a path.
+    /// Returns whether the user was told that a folder around a path could not be scanned.
     fn is_unseen(&self, path: &str) -> bool {
         let folders = Path::new(path).ancestors().skip(1).filter(|folder| folder.components().count() > 1);
         folders.into_iter().any(|folder| {
@@ -81,7 +82,7 @@ impl Left {
     }
 }
 
-/// True if a `.git` that is a file or a symlink leads to where a sandbox can write, which is looked at.
+/// Returns whether a `.git` file or symlink points to a place writable by a sandbox, which is scanned.
 fn leads_inside(scene: &Scene, path: &str) -> bool {
     let link = fs::read_link(scene.path(path)).ok().and_then(|link| link.into_os_string().into_string().ok());
     let text = link.or_else(|| scene.text(path)).unwrap_or_default();

@@ -1,9 +1,10 @@
-//! The escape suite: every way out of a sandbox that we know of, and beside each the allowed thing that is most like it.
+//! The escape suite: every known way out of a sandbox, each with a similar permitted action (its twin).
 //!
-//! - Judged on the host alone: by files, listeners, processes and secrets, never by what a command says of itself.
-//! - A row passes when the attack leaves no trace, its twin works in the same sandbox, and the attack does get through
-//!   without a sandbox (or is known not to). So a probe that is broken cannot pass.
-//! - Everything runs as an ordinary user. Started as root, the suite runs itself again as one, and then as root too.
+//! - Judged only on the host by files, listeners, processes and secrets, never by a command's own output.
+//! - A row passes when the attack leaves no trace, its twin works in the same sandbox, and the attack does succeed
+//!   without a sandbox (or is known not to). So a broken probe cannot pass.
+//! - Everything runs as an ordinary user. Started as root, the suite runs itself again as an ordinary user, and then
+//!   as root too.
 
 #![cfg(target_os = "linux")]
 #![expect(dead_code, reason = "the table of `escape-table.rs` is made of the same parts")]
@@ -26,7 +27,7 @@ use ironcurtain_testkit::programs::is_root;
 use launch::Executor;
 use tools::{Copies, Tools};
 
-/// The executors that have to contain every attack.
+/// Executors that must contain every attack.
 const EXECUTORS: [Executor; 2] = [Executor::HostRead, Executor::Roots];
 
 macro_rules! groups {

@@ -1,6 +1,7 @@
-//! A network of the suite's own: the proxy on one side of a wire, and on the other servers that write down who came.
+//! The suite's own network: the proxy on one side of a virtual link, and servers that record connections on the
+//! other.
 //!
-//! - It needs no rights: the suite runs itself again in a user namespace, where it may make what it likes.
+//! - Needs no privileges: the suite runs itself again in a user namespace.
 
 use std::{
     ffi::OsStr,
@@ -15,14 +16,14 @@ use std::{
 use crate::tools::Tools;
 use ironcurtain_testkit::outside::Outside;
 
-/// The places that twins may go to, and nobody minds.
+/// Address of the places that twins may connect to.
 pub(crate) const FREE: &str = "9.9.9.10";
-/// The address of the allowed name: nothing may be said there but by the rules.
+/// Address of the allowed name, where only permitted traffic may arrive.
 pub(crate) const ALLOWED: &str = "9.9.9.9";
 /// Addresses that no rule allows.
 const OTHERS: [&str; 3] = ["9.9.9.66/24", "10.9.9.9/24", "169.254.169.254/24"];
 const OTHER_V6: &str = "2620:fe::66/64";
-/// This side's public address.
+/// Public address of this side.
 pub(crate) const OWN: &str = "9.9.9.1";
 
 const PORTS: [&str; 6] = ["22", "25", "53", "80", "443", "8080"];
@@ -31,11 +32,11 @@ static WORLD: OnceLock<World> = OnceLock::new();
 
 struct World {
     log: PathBuf,
-    /// The part of the log that has been told of.
+    /// Length of the log that has been reported.
     told: AtomicUsize,
 }
 
-/// Makes the network, once.
+/// Creates the network once.
 pub(crate) fn start(tools: &Tools) -> Outside {
     let log = tools.place.join(format!("ic-outside-{}", std::process::id()));
     fs::write(&log, "").unwrap();
@@ -50,8 +51,8 @@ pub(crate) fn start(tools: &Tools) -> Outside {
     outside
 }
 
-/// Who came and should not have, since this was asked last. That somebody listens for a greeting at the address of an
-/// allowed name is in order as long as nothing is said there.
+/// Returns forbidden connections since the last call. A connection without data to the address of an allowed name is
+/// acceptable.
 pub(crate) fn heard() -> Vec<String> {
     let Some(world) = WORLD.get() else { return vec![] };
     let log = fs::read_to_string(&world.log).unwrap();

@@ -1,4 +1,4 @@
-//! Everything that several servers behind one entry have together: the list of tasks, their instructions, and servers elsewhere.
+//! Features shared by several servers behind one entry: the task list, instructions, and remote servers.
 
 use crate::aggregation::{connect, edit, entry, lists, shim, wait_for_change};
 use crate::client::{BOUND, Client};
@@ -10,7 +10,7 @@ use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// A server of tasks, which lists those of the others as well.
+/// A task server that also lists the other servers' tasks.
 const TASKS: &str = r#"
 for m in messages():
     if m["method"] == "initialize":
@@ -36,7 +36,7 @@ for m in messages():
         say(id=m["id"], error={"code": -32601, "message": "no"})
 "#;
 
-/// Allows each call of these servers, and has them in the configuration.
+/// Configures these servers and allows all their calls.
 fn install(prepared: &Prepared, servers: &Value) {
     let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
     let rules =
@@ -84,7 +84,7 @@ fn task_list_merges_servers_and_keeps_tasks_separate() {
         eventually(tool, BOUND, || lists(&mut client, tool));
         begin_task(&mut client, tool);
     }
-    // One that does not answer is waited for, and not for ever.
+    // A silent server delays the list only up to a timeout.
     let began = Instant::now();
     let all = client.request("tasks/list", json!({}));
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
@@ -95,7 +95,7 @@ fn task_list_merges_servers_and_keeps_tasks_separate() {
     assert_eq!(found, [("of-a", "a"), ("of-b", "b")]);
     let refused = client.request("tasks/list", json!({ "cursor": "7" }));
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
-    // Each request about a task goes to the server that made it.
+    // Task requests go to the server that created the task.
     for server in ["a", "b", "silent"] {
         let task = json!({ "taskId": format!("of-{server}") });
         assert_eq!(client.request("tasks/get", task.clone())["result"]["x"], server);
@@ -116,7 +116,7 @@ fn server_instructions_are_attributed_to_their_server() {
     greet(&mut client);
     eventually("they are there", BOUND, || lists(&mut client, "a__echo") && lists(&mut client, "b__echo"));
     client.hang_up();
-    // From then on they are known, whatever hangs.
+    // After that the tasks are known, even if a server hangs.
     let began = Instant::now();
     let mut client = shim(&world, &[]);
     let greeted = greet(&mut client);
@@ -145,7 +145,7 @@ fn remote_server_is_aggregated_and_follows_its_entry() {
     wait_for_change(&mut client);
     eventually("it is there", BOUND, || lists(&mut client, "far__say"));
     assert_eq!(client.call("far__say", json!({ "text": "hi" })).ok(), r#"{"text":"hi"}"#);
-    // It is judged and asked about under its own name, as one that runs elsewhere.
+    // The call is judged under the server's own name and asks, like any remote server.
     client.call("far__look", json!({ "path": report })).refused("the user denied");
     let question = world.person.asked().remove(0);
     assert_eq!((question.server.as_str(), question.remote), ("far", true));
@@ -154,7 +154,7 @@ fn remote_server_is_aggregated_and_follows_its_entry() {
     let sessions = world.sessions();
     assert!(sessions.iter().all(|one| one.connection == sessions[0].connection) && sessions.len() == 2);
 
-    // It fails without the others, and comes again by itself.
+    // Its failure leaves the others working, and it recovers by itself.
     far.will(|_, back| {
         back.answer("503 Service Unavailable", "", "");
         true

@@ -1,4 +1,4 @@
-//! Several servers behind one entry of an agent client: real shim, real sandboxes, servers that work and servers that do not.
+//! Several servers behind one client entry: real shim, real sandboxes, working and broken servers.
 
 use crate::client::{BOUND, Client};
 use crate::scripted::PRELUDE;
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A server of 700 tools in pages, one with a name that is too long, and one that says what it is called with.
+/// A server with 700 paged tools, one of them with an overlong name, and one that echoes its own call.
 const OURS: &str = r#"
 LONG = "a_tool_with_a_name_that_is_longer_than_any_client_would_take_from_us"
 ALL = ["echo", LONG] + ["t%d" % n for n in range(700)]
@@ -32,14 +32,14 @@ for m in messages():
         say(id=m["id"], error={"code": -32601, "message": "no"})
 "#;
 
-/// A server that takes the greeting and never answers it.
+/// A server that reads `initialize` and never answers it.
 const HANGS: &str = "for m in messages():\n    pass";
 
 pub fn entry(script: &str) -> Value {
     json!({ "command": "/usr/bin/python3", "args": ["-c", format!("{PRELUDE}\n{script}")] })
 }
 
-/// The filesystem server, the reference server, ours, one that cannot start, and one that hangs.
+/// Configures the filesystem server, the reference server, ours, one that cannot start, and one that hangs.
 fn install(prepared: &Prepared) {
     servers::install(prepared, "everything");
     edit(&prepared.home.config.join("mcp-servers.json"), |servers| {
@@ -67,7 +67,7 @@ fn long() -> String {
 pub fn edit(file: &Path, change: impl FnOnce(&mut Value)) {
     let mut value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     change(&mut value);
-    // In one step, as editors do.
+    // Replaces the file atomically, as editors do.
     let beside = file.with_extension("new");
     std::fs::write(&beside, value.to_string()).unwrap();
     std::fs::rename(beside, file).unwrap();
@@ -89,7 +89,7 @@ pub fn connect(world: &World, arguments: &[&str]) -> Client {
     client
 }
 
-/// All tools, through every page, and the number of pages.
+/// Returns all tools across every page, and the number of pages.
 fn tools(client: &mut Client) -> (Vec<String>, usize) {
     let (mut all, mut pages, mut cursor) = (Vec::new(), 0, json!({}));
     loop {
@@ -136,7 +136,7 @@ fn broken_and_hanging_servers_do_not_delay_others() {
     assert_eq!(client.call("filesystem__read_text_file", json!({ "path": report })).ok(), "numbers");
     let question = world.person.asked().remove(0);
     assert_eq!((question.server.as_str(), question.tool.as_deref()), ("filesystem", Some("read_text_file")));
-    // The reason is told to whoever calls it, to the client's log, and to the person.
+    // The reason reaches the calling agent, the client's log and the user.
     let why = client.call("broken__anything", json!({}));
     why.refused("the server `broken` is missing: the server `broken` is not running: it ended with status 1");
     let told =
@@ -179,7 +179,7 @@ fn added_and_removed_servers_apply_at_once_and_late_server_appears() {
     eventually("the new one is there", BOUND, || lists(&mut client, "more__echo"));
     client.call("more__echo", json!({})).refused("nobody has said yet what the tool `more/echo` does");
 
-    // What was broken comes, by its entry or by itself.
+    // A broken server appears once its entry is fixed or it recovers.
     let flag = world.file("flag/none", "");
     let comes = format!("if not os.path.exists({:?}): sys.exit(1)\n{OURS}", flag.with_file_name("there"));
     edit(&entries, |servers| {
@@ -226,7 +226,7 @@ fn overlong_or_colliding_tool_name_maps_to_one_tool() {
             for gone in ["everything", "broken", "hangs", "filesystem"] {
                 servers.as_object_mut().unwrap().remove(gone);
             }
-            // As tools are called, they are one: `a.b`, and `a_b`.
+            // `a.b` and `a_b` map to the same tool name prefix.
             servers["a.b"] = entry(OURS);
             servers["a_b"] = entry(OURS);
         });
@@ -282,7 +282,7 @@ fn profile_selects_servers_and_unknown_profile_lists_the_known_ones() {
     let answer = refused.request("initialize", json!({}));
     let told = answer["error"]["message"].as_str().unwrap();
     assert!(told.contains("no profile is named `wrok`; there is `play`, `work`"), "{told}");
-    // One server by its name has the names of its tools.
+    // With `--server`, tools keep their own names.
     let mut one = connect(&world, &["--server", "ours"]);
     assert!(lists(&mut one, "echo") && !lists(&mut one, "ours__echo"));
 }
@@ -303,7 +303,7 @@ fn aggregated_server_can_use_elicitation_progress_and_tasks() {
     let call = client.begin_call(asks, json!({}));
     let asked = client.wait_for(|m| m["method"] == "elicitation/create");
     assert!(asked["params"]["message"].as_str().unwrap().starts_with("everything: "), "{asked}");
-    // Another answer than that of the one who was asked is nobody's.
+    // Only an answer from the client that was asked counts; this one has no matching request.
     client.send(&json!({ "jsonrpc": "2.0", "id": 0, "result": { "action": "decline" } }));
     let result = json!({ "action": "accept", "content": { "name": "Ann" } });
     client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }));
@@ -372,7 +372,7 @@ fn ending_the_last_server_session_closes_the_connection() {
     assert!(client.wait_until_ended());
 }
 
-/// A policy that lets every call pass.
+/// Writes a policy that allows every call.
 fn allow_all(prepared: &Prepared) {
     let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
     let rules =

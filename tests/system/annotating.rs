@@ -1,4 +1,4 @@
-//! `ironcurtain servers annotate`, with servers from npm and with servers that mean no good.
+//! `ironcurtain servers annotate` with npm servers and with hostile servers.
 
 use crate::reference::{configure, entry};
 use crate::scripted_user::Next;
@@ -78,7 +78,10 @@ fn tool_changes_since_annotation_are_shown() {
     assert!(annotate(&place, &["--yes"]).status.success());
     assert!(stored().contains("read_it"), "{}", stored());
     let shown = text(&annotate(&place, &["--yes", "--drop-unseen"]));
-    assert!(shown.contains("read_it: no longer listed by the server; its annotation will be dropped"), "{shown}");
+    assert!(
+        shown.contains("read_it: no longer listed by the server; its annotation will be dropped"),
+        "{shown}"
+    );
     assert!(!stored().contains("read_it"), "{}", stored());
 }
 
@@ -136,7 +139,7 @@ fn tool_with_unknown_argument_is_not_written_unreviewed() {
     assert_eq!(stored(), ["read_it"]);
     assert!(annotate(&place, &["--yes", "--unknown-as-text"]).status.success());
     assert_eq!(stored(), ["zap", "read_it"]);
-    // What stands there in just that way was looked at, and is kept.
+    // An unchanged annotation was reviewed already and is kept.
     assert!(text(&annotate(&place, &["--yes"])).contains("All of this is already saved."));
     assert_eq!(stored(), ["zap", "read_it"]);
 }
@@ -259,7 +262,7 @@ fn tools_of_server_without_paths_get_no_path_roles() {
     assert!(run(&world.ours(), &world.home.person, "everything", &["--yes"]).status.success());
     world.restart();
     let mut client = world.connect("everything");
-    // It reaches nothing, and so is not asked about.
+    // The server reaches nothing, so the call needs no approval.
     assert_eq!(client.call("echo", json!({ "message": "hi" })).ok(), "Echo: hi");
     client.call("echo", json!({ "message": "hi", "path": "/" })).refused("has no argument `path`");
     let stored = std::fs::read_to_string(annotations(&world.home.config)).unwrap();
@@ -337,13 +340,13 @@ pub fn tool(name: &str, arguments: &[&str]) -> Value {
         "inputSchema": { "type": "object", "properties": properties } })
 }
 
-/// A server that lists these tools, as a Python program.
+/// Returns a Python program for a server that lists these tools.
 pub fn listing(tools: &Value) -> String {
-    // Strings, lists and objects are written the same in both languages.
+    // Strings, lists and objects have the same syntax in JSON and Python.
     served(&format!("{{'tools': {tools}}}"), "")
 }
 
-/// A server that answers `tools/list` with a Python expression, after running a statement for each message.
+/// Returns a server that answers `tools/list` with a Python expression and runs a statement before each message.
 pub fn served(list: &str, first: &str) -> String {
     format!(
         "import json, sys\nfor line in sys.stdin:\n    m = json.loads(line)\n    {first}\n    if 'id' not in m: continue\n    r = {list} if m['method'] == 'tools/list' else {{'protocolVersion': '2025-06-18', 'capabilities': {{}}, 'serverInfo': {{'name': 's', 'version': '1'}}}}\n    print(json.dumps({{'jsonrpc': '2.0', 'id': m['id'], 'result': r}}), flush=True)\n",

@@ -1,4 +1,4 @@
-//! The record comes first: without it nothing happens, and what is in it happened in that order.
+//! Calls need a prior audit entry: without one nothing happens, and the entries' order is the order of events.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -104,7 +104,8 @@ fn unwritable_audit_log_denies_every_call() {
         }
         let status = String::from_utf8(machine.command(&["status"]).stdout).unwrap();
         assert!(
-            status.contains(" is protecting only partly ") && status.contains("because the audit log cannot be written"),
+            status.contains(" is protecting only partly ")
+                && status.contains("because the audit log cannot be written"),
             "{status}"
         );
         client.call("open", json!({ "path": secret })).refused("DENIED: the audit log cannot be written");
@@ -152,7 +153,7 @@ fn tampered_audit_log_stops_all_decisions_and_is_reported() {
     ];
     for (what, lose, restore) in cases {
         lose();
-        // It is told before anybody calls anything, too.
+        // The damage is reported even before the first call.
         let verified = machine.command(&["audit", "verify"]);
         let said = String::from_utf8(verified.stdout).unwrap();
         assert!(!verified.status.success() && said.contains("THE AUDIT LOG WAS CHANGED"), "{said}");
@@ -167,7 +168,7 @@ fn tampered_audit_log_stops_all_decisions_and_is_reported() {
         client.plain("heard").ok();
         whole(&machine);
     }
-    // Of the prompts that were refused the server has heard nothing.
+    // The server never received the refused prompts.
     let heard: Vec<Value> = serde_json::from_str(client.plain("heard").ok()).unwrap();
     assert!(heard.iter().all(|message| message["method"] != "prompts/get"), "{heard:?}");
 }
@@ -189,7 +190,7 @@ fn truncated_audit_log_fails_verification() {
     assert!(world.audit().intact);
 }
 
-/// The decisions on requests that are no calls, in order: status, rule, and what the record says of it.
+/// Returns the decisions on requests other than calls, in order: status, rule and audit detail.
 fn decided_of_others(world: &World) -> Vec<(String, String, String)> {
     let entries = world.log();
     let entries = entries.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -250,7 +251,7 @@ fn invalid_client_messages_do_not_fill_audit_log() {
     assert!(decided[99].2.ends_with("; more like it are not put on record"), "{:?}", decided[99]);
 }
 
-/// The beginnings and the ends on record, and who was refused.
+/// Returns the numbers of recorded session starts, ends and refusals.
 fn sessions_on_record(log: &str) -> [usize; 3] {
     let about = |words: &str| {
         let sessions = log.lines().filter(|line| line.contains(r#""event":"session""#));

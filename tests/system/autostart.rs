@@ -1,7 +1,7 @@
-//! Files that run later: nothing is left in the person's tree but what was made there, what an agent was asked to write works,
-//! and nothing that it planted runs.
+//! Autostart files: the user's tree keeps only what was made on purpose, requested setup works, and planted files
+//! never run.
 //!
-//! - Real repositories and real git, inside and outside.
+//! - Uses real repositories and real git, inside and outside the sandbox.
 
 mod git_references;
 mod planted_files;
@@ -22,12 +22,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A world whose server may write to the configuration of repositories.
+/// Creates a world whose server may write to the configuration of repositories.
 fn guarded() -> World {
     hostile::contained(&json!({ "gitConfig": "guarded" }))
 }
 
-/// Runs git as the person does, and gives what it says.
+/// Runs git as the user and returns its output.
 #[track_caller]
 fn git(world: &World, dir: &Path, args: &[&str]) -> String {
     let mut git = Command::new("git");
@@ -37,7 +37,7 @@ fn git(world: &World, dir: &Path, args: &[&str]) -> String {
     String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
-/// A repository of one commit, with an empty folder and a file that is ignored, in a folder of its own.
+/// Creates a repository in its own folder, with one commit, an empty folder and an ignored file.
 fn repository(world: &World) -> PathBuf {
     let dir = world.path("work/repo");
     fs::create_dir_all(dir.join("empty")).unwrap();
@@ -52,13 +52,13 @@ fn repository(world: &World) -> PathBuf {
     dir
 }
 
-/// Lets the server write to the folder that a file is in, for the session. The file's content stays as [`repository`] has it.
+/// Grants write access to a file's folder for the session. The file's content stays as [`repository`] creates it.
 fn grant_folder_of(world: &World, client: &mut Client, file: &Path) {
     world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.call("change", json!({ "path": file })).ok();
 }
 
-/// The record of a session, when its folders were looked at for the last time.
+/// Returns a session's record after the final scan of its folders.
 fn record(world: &World, session: &str) -> SessionRecordView {
     let mut found = None;
     eventually("the last look", BOUND, || {
@@ -74,7 +74,7 @@ fn record(world: &World, session: &str) -> SessionRecordView {
     found.unwrap()
 }
 
-/// Ends the only session, and gives its record.
+/// Ends the only session and returns its record.
 fn ended(world: &World, client: Client) -> SessionRecordView {
     let sessions = world.sessions();
     assert_eq!(sessions.len(), 1, "{sessions:?}");
@@ -82,14 +82,14 @@ fn ended(world: &World, client: Client) -> SessionRecordView {
     record(world, &sessions[0].id)
 }
 
-/// The entry of a path in a record.
+/// Returns the entry for a path in a record.
 #[track_caller]
 fn about<'a>(record: &'a SessionRecordView, path: &Path) -> &'a LeftFileView {
     let found = record.files.iter().find(|file| Path::new(&file.path) == path);
     found.unwrap_or_else(|| panic!("{} is not in {record:?}", path.display()))
 }
 
-/// The paths that wait for the person's word.
+/// Returns the paths that need the user's decision.
 fn waiting(record: &SessionRecordView) -> Vec<&str> {
     let mut paths: Vec<&str> = record
         .files

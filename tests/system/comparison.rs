@@ -1,5 +1,5 @@
-//! The reference "everything" server, alone and through the shim: what differs stands in `docs/architecture.md`, and nothing
-//! else does.
+//! The reference "everything" server, alone and through the shim: the differences are exactly those in
+//! `docs/architecture.md`.
 
 mod peer;
 mod script;
@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-/// The section with the list of differences.
+/// Section of the documentation with the list of differences.
 const HEADING: &str = "## What differs through the shim";
 
-/// The addresses that a person is asked about.
+/// Number of the server's calls that require approval because they name an address.
 const QUESTIONS: usize = 4;
 
 #[test]
@@ -43,7 +43,7 @@ fn differences_through_shim_match_the_documentation() {
     assert!(world.audit().intact);
 }
 
-/// The setting that lets the server ask the client's model without a question.
+/// Enables the setting that lets the server use the client's model without a question.
 fn allow_sampling(prepared: &Prepared) {
     let file = prepared.home.config.join("mcp-servers.json");
     let mut servers: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
@@ -51,13 +51,13 @@ fn allow_sampling(prepared: &Prepared) {
     std::fs::write(&file, servers.to_string()).unwrap();
 }
 
-/// The steps that differ.
+/// Returns the steps that differ.
 pub fn different(direct: &Steps, through: &Steps) -> BTreeSet<String> {
     let steps = direct.keys().chain(through.keys());
     steps.filter(|step| direct.get(*step) != through.get(*step)).cloned().collect()
 }
 
-/// The steps of which it was not expected, as text.
+/// Formats the steps that differ unexpectedly.
 pub fn show_difference(
     different: &BTreeSet<String>,
     expected: &BTreeSet<String>,
@@ -71,7 +71,7 @@ pub fn show_difference(
     steps.map(show).collect()
 }
 
-/// The person allows what they are asked about.
+/// Makes the user allow every question.
 pub fn allow_questions(world: &World) {
     for _ in 0..QUESTIONS {
         world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
@@ -82,7 +82,7 @@ fn show(value: Option<&Value>) -> String {
     value.map_or_else(|| "nothing".to_owned(), Value::to_string)
 }
 
-/// The messages of each step.
+/// Messages recorded for each step.
 pub type Steps = BTreeMap<String, Value>;
 
 pub fn run(command: &mut Command, has_roots: bool) -> Steps {
@@ -91,7 +91,7 @@ pub fn run(command: &mut Command, has_roots: bool) -> Steps {
     peer.steps()
 }
 
-/// A policy that lets every call of the server pass, so that calls are compared and not refusals.
+/// Writes a policy that allows every call, so that results and not refusals are compared.
 pub fn allow_all(prepared: &Prepared) {
     let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
     let rules =
@@ -100,7 +100,7 @@ pub fn allow_all(prepared: &Prepared) {
     std::fs::write(prepared.home.policy().join("compiled-policy.json"), policy).unwrap();
 }
 
-/// The steps in the table of the documentation: each row begins with their names.
+/// Returns the steps in the documentation's table, whose rows begin with the step names.
 pub fn documented() -> Vec<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/architecture.md");
     let page = std::fs::read_to_string(page).unwrap();

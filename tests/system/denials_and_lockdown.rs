@@ -1,4 +1,4 @@
-//! A stop by the person holds at once, and a client that asks too much is not heard for a while.
+//! Denials, pauses and lockdown take effect at once, and a client that asks too much is muted.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -21,7 +21,7 @@ fn look(client: &mut Client, path: &Path) -> crate::client::Outcome {
     client.call("open", json!({ "path": path }))
 }
 
-/// The only session.
+/// Returns the ID of the only session.
 fn session(world: &World) -> String {
     let sessions = world.sessions();
     assert_eq!(sessions.len(), 1);
@@ -39,7 +39,7 @@ fn question_rate_limit_denies_and_notifies_once() {
     let files: Vec<_> = (0..4).map(|n| world.file(&format!("docs/{n}.txt"), "text")).collect();
     let mut client = world.connect("hostile");
     look(&mut client, &files[0]).refused("the user denied this call");
-    // What is granted is no question, and what is allowed by a rule is none either.
+    // Calls covered by a grant or a rule are not questions.
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
     look(&mut client, &files[1]).ok();
     for file in &files[2..] {
@@ -47,7 +47,7 @@ fn question_rate_limit_denies_and_notifies_once() {
             .refused("was asked 2 times within a minute: too many questions; try again in ");
     }
     look(&mut client, &files[1]).ok();
-    // Another session of the same client has no questions of its own.
+    // Another session of the same client shares the limit.
     look(&mut world.connect("hostile"), &files[2]).refused("too many questions");
     assert_eq!((world.person.asked().len(), world.person.told().len()), (2, 1));
     assert!(world.person.told()[0].contains("has put 2 questions to you within a minute"));
@@ -69,7 +69,7 @@ fn questions_resolved_by_others_do_not_count_to_rate_limit() {
     look(&mut client, &files[1]).ok();
     client.outcome(waits).ok();
     client.outcome(joins).ok();
-    // The folder is read by now; one place is left.
+    // The folder is readable by now; one place in the limit is left.
     let change = |client: &mut Client, file: &Path| client.call("change", json!({ "path": file }));
     change(&mut client, &files[2]).refused("the user denied this call");
     change(&mut client, &files[0]).refused("too many questions");
@@ -87,7 +87,7 @@ fn denied_call_is_not_asked_again_at_once() {
     look(&mut world.connect("hostile"), &one).refused("denied the same call before");
     look(&mut client, &two).refused("the user denied this call.");
     assert_eq!(world.person.asked().len(), 2);
-    // A grant is another thing than an answer.
+    // A grant does not count as an answer.
     world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
     look(&mut client, &world.file("docs/three.txt", "3")).ok();
     look(&mut client, &one).ok();
@@ -113,7 +113,7 @@ fn paused_agent_is_denied_until_resumed() {
     let prompt = client.request("prompts/get", json!({ "name": "x" }));
     assert!(prompt["error"]["message"].as_str().unwrap().contains("paused this agent"), "{prompt}");
     assert!(client.request("tools/list", json!({})).get("result").is_some());
-    // Another agent is not.
+    // Another agent is unaffected.
     world.connect("hostile").call("echo", json!({ "n": 2 })).ok();
     assert_eq!(world.request(Request::Resume { session: id.clone() }), Reply::Done);
     client.call("echo", json!({ "n": 1 })).ok();
@@ -148,7 +148,7 @@ fn session_denial_covers_tool_and_path_and_can_be_undone() {
     let (one, deep) = (world.file("docs/one.txt", "1"), world.file("docs/deep/two.txt", "2"));
     let other = world.file("other/three.txt", "3");
     let mut client = world.connect("hostile");
-    // What waits for the same is over with it.
+    // Pending identical calls are denied with it.
     world.person.will(Next::Ignore);
     let waits = client.begin_call("open", json!({ "path": deep }));
     eventually("it is asked about", BOUND, || world.person.count() == 1);
@@ -160,7 +160,7 @@ fn session_denial_covers_tool_and_path_and_can_be_undone() {
     look(&mut client, &deep).refused(denied);
     let questions = world.person.asked();
     assert_eq!((questions.len(), questions[1].denial.as_str()), (2, "open in ~/docs"));
-    // Another tool, another place, and another session are asked about.
+    // Other tools, other paths and other sessions still ask.
     client.call("change", json!({ "path": one })).refused("the user denied this call.");
     look(&mut client, &other).refused("the user denied this call.");
     look(&mut world.connect("hostile"), &one).refused("the user denied this call.");
@@ -230,7 +230,7 @@ fn lockdown_can_end_all_sessions_and_late_approvals() {
     assert!(world.log().contains("lockdown began, and every session was ended"));
 }
 
-/// Calls of several sessions of one agent that wait for the person, who is asked about each.
+/// Starts calls in several sessions of one agent that each have a pending question.
 fn waiting(world: &World, clients: &mut [Client]) -> Vec<u64> {
     let mut calls = Vec::new();
     for (n, client) in clients.iter_mut().enumerate() {
@@ -263,7 +263,7 @@ fn pending_questions_are_denied_together_with_separate_results() {
     let record = world.log();
     assert_eq!(record.matches("the question ended: denied").count(), 3, "{record}");
     assert_eq!(record.matches("questions were denied together, by the person").count(), 2, "{record}");
-    // They are asked about again, and what is allowed then works.
+    // They can be asked again, and an approval then works.
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
     look(&mut clients[1], &world.path("docs/1.txt")).ok();
 }
@@ -281,12 +281,12 @@ fn denial_can_cover_all_pending_questions_of_agent() {
     }
     assert_eq!(world.person.withdrawn(), [Withdrawn::Stopped, Withdrawn::Stopped]);
     assert!(world.log().contains("the question ended: denied, with all else that the agent had waiting"));
-    // It is for what waited, and not for what comes.
+    // It covers pending questions, not future ones.
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
     look(&mut clients[0], &file).ok();
 }
 
-/// Greets at once when it is started first, and later when it finds the file `go`.
+/// A server that answers `initialize` at once on its first start, and later only when the file `go` exists.
 const RELUCTANT: &str = r#"
 first = number() == 1
 for m in messages():

@@ -1,4 +1,4 @@
-//! The commands that the README tells a newcomer to type, typed.
+//! Commands that the README and the guide tell a new user to type.
 
 use crate::scripted_user::Next;
 use crate::world::{World, programs};
@@ -7,13 +7,13 @@ use std::process::Command;
 
 const README: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../README.md"));
 
-/// The commands of `ironcurtain` that stand behind a prompt, without their comments.
+/// Returns the `ironcurtain` commands after a prompt, without comments.
 fn prompted() -> Vec<&'static str> {
     let lines = README.lines().filter_map(|line| line.strip_prefix("$ ironcurtain "));
     lines.map(|line| line.split(" #").next().unwrap().trim()).collect()
 }
 
-/// The words of a command line, as a shell would split them.
+/// Splits a command line as a shell does.
 fn words(line: &str) -> Vec<String> {
     let parts = line.split('\'').enumerate();
     parts
@@ -24,18 +24,18 @@ fn words(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// The pages for everyone.
+/// Guide pages for all users.
 const GUIDE: [&str; 7] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/README.md")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/install.md")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/connect.md")),
-    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/first-question.md")),
-    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/look-and-take-back.md")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/questions.md")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/review.md")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/servers.md")),
-    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/trouble.md")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/troubleshooting.md")),
 ];
 
-/// Commands of the guide that a newcomer is not told to type at once, run by `secrets` and by `adding`.
+/// Optional guide commands that are run by the tests in `secrets` and `servers_add`.
 const ELSEWHERE: [&str; 2] = ["secrets set NAME", "servers add FILE.mcpb"];
 
 #[test]
@@ -106,7 +106,8 @@ fn readme_commands_work_in_page_order() {
             assert_eq!(world.grants(), []);
         }
     }
-    // Installing and updating need a registry: `installs` does both, with one of its own and with the real ones.
+    // Installing and updating need a registry; `package_installs` tests both with a test registry and with the real
+    // ones.
     let expected = ["servers catalog", "servers add memory", "servers update memory"];
     assert_eq!(servers, expected);
 }

@@ -1,4 +1,4 @@
-//! Git remotes are judged by where git would really go, and nowhere else is looked for that.
+//! Git remotes are judged by the URL that git would use, and looked up only in granted places.
 
 use crate::client::{Client, Outcome};
 use crate::hostile;

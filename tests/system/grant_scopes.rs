@@ -1,4 +1,4 @@
-//! Answers that fit the work: a project, and a tool with what it is bound to.
+//! Grant scopes suited to the work: a project, and a tool bound to its resources.
 
 use crate::hostile;
 use crate::scripted_user::Next;
@@ -6,7 +6,7 @@ use crate::world::World;
 use ironcurtain_daemon::consent::{Lifetime, Question, Reach};
 use serde_json::{Value, json};
 
-/// A world whose server acts on repositories at GitHub, each tool of it.
+/// Creates a world whose server's tools all act on GitHub repositories.
 fn tracker() -> World {
     World::with(|prepared| {
         hostile::install_contained(prepared, &json!({ "network": { "allowedDomains": ["api.github.com"] } }));
@@ -20,7 +20,7 @@ fn tracker() -> World {
     })
 }
 
-/// Has the server answer a call in a session that is over, so that it is not new any more.
+/// Makes the server answer a call in a finished session, so that it no longer counts as new.
 fn answers_before(world: &World) {
     let mut client = world.connect("hostile");
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
@@ -73,21 +73,21 @@ fn new_server_gets_no_permanent_grants() {
     };
     let mut client = world.connect("hostile");
     world.person.will(Next::Allow(Reach::Tool, Lifetime::Always));
-    // What was not offered is no answer.
+    // An answer that was not offered is ignored.
     client.call("create_issue", issue("app", "x")).refused("the question was closed without an answer");
     world.person.will(Next::Allow(Reach::Tool, Lifetime::Session));
     client.call("create_issue", issue("app", "x")).ok();
     client.call("create_issue", issue("other", "x")).refused("the user denied this call");
     assert_eq!(always(&world), [false, false, false], "it is new as long as its first session lasts");
     client.hang_up();
-    // It has answered a call, which outlives us.
+    // The server has answered a call, which is remembered across restarts.
     world.restart();
     let mut client = world.connect("hostile");
     world.person.will(Next::Allow(Reach::Tool, Lifetime::Always));
     client.call("create_issue", issue("app", "x")).ok();
     assert_eq!((always(&world), world.grants().len()), (vec![true], 1));
     client.hang_up();
-    // Started in another way it is another server.
+    // A changed command line makes it another server.
     let file = world.home.config.join("mcp-servers.json");
     let mut servers: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     servers["hostile"]["args"] = json!(["--other"]);
@@ -106,11 +106,11 @@ fn destructive_and_executing_tools_get_no_permanent_grant() {
     let mut client = world.connect("hostile");
     for tool in ["delete_issue", "run_workflow"] {
         world.person.will(Next::Allow(Reach::Tool, Lifetime::Always));
-        // What was not offered is no answer.
+        // An answer that was not offered is ignored.
         client.call(tool, issue("app", "x")).refused("the question was closed without an answer");
         assert_eq!(world.grants(), [], "{tool}");
         world.person.will(Next::Allow(Reach::Tool, Lifetime::Session));
-        // The server has no such tool, which is for it to say.
+        // The server rejects this unknown tool itself.
         client.call(tool, issue("app", "x")).refused("no tool");
         world.revoke_only_grant();
     }
@@ -128,7 +128,7 @@ fn project_grant_covers_whole_project_only() {
     client.read(&inside[1]).ok();
     assert_eq!(world.person.asked().len(), 1);
     assert_eq!(world.grants()[0].path, world.path("app").display().to_string());
-    // To read is not to write.
+    // Reading does not include writing.
     client.write(&inside[1], "c").refused("the user denied this call");
     assert_eq!(world.person.asked().len(), 1);
     world.person.will(Next::Allow(Reach::ProjectToChange, Lifetime::Session));

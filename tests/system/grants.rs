@@ -1,4 +1,4 @@
-//! A grant is a mount: what a hostile server can reach by itself, before, during and after.
+//! Grants are mounts: what a hostile server can reach by itself before, during and after a grant.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const MISSING: &str = "os error 2)";
 const READ_ONLY: &str = "os error 30)";
 
-/// Lets the server open a path with the person's word.
+/// Opens a path with the user's approval.
 fn allow(world: &World, client: &mut Client, path: &Path, reach: Reach, lifetime: Lifetime) {
     world.person.will(Next::Allow(reach, lifetime));
     client.open(path).ok();
@@ -60,7 +60,7 @@ fn one_call_grant_is_listed_in_flight_and_can_be_revoked() {
         assert_eq!(client.sneak(&secret).ok(), "secret");
         call
     };
-    // By the client.
+    // Cancelled by the client.
     let call = linger(&mut client);
     let listed = &world.grants()[0];
     assert_eq!(
@@ -74,7 +74,7 @@ fn one_call_grant_is_listed_in_flight_and_can_be_revoked() {
     gone(&mut client, &secret, Instant::now());
     eventually("it is listed no more", BOUND, || world.grants().is_empty());
 
-    // By the person, and then it is gone when that is said. The call still may be answered.
+    // Revoked by the user; the mount is gone by the time this returns. The call may still be answered.
     linger(&mut client);
     assert_eq!(world.revoke_only_grant(), [""; 0]);
     client.sneak(&secret).refused(MISSING);
@@ -83,7 +83,7 @@ fn one_call_grant_is_listed_in_flight_and_can_be_revoked() {
         let names = |line: &str| line.contains(what) && line.contains(secret.to_str().unwrap());
         eventually(what, BOUND, || world.log().lines().any(names));
     }
-    // It opened nothing for the next one, and a yes opens it again.
+    // The next call is not covered and asks again.
     client.open(&secret).refused("the user denied this call");
     allow(&world, &mut client, &secret, Reach::Paths, Lifetime::Once);
     assert!(world.audit().intact);
@@ -95,7 +95,7 @@ fn revoked_grant_is_unmounted_within_100_ms_without_restart() {
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     let pid = server_pid(&world);
-    // The machine may be busy with other things; that is not what is measured.
+    // Takes the fastest of five runs, because a busy machine would distort the measurement.
     let fastest = (0..5).map(|_| {
         allow(&world, &mut client, &secret, Reach::Folders, Lifetime::Session);
         assert_eq!(client.sneak(&secret).ok(), "secret");
@@ -166,7 +166,7 @@ fn one_call_write_grant_does_not_expose_siblings() {
     let mut client = world.connect("hostile");
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
     client.call("change", json!({ "path": note })).ok();
-    // Beside the file there is only the empty folder it is shown in.
+    // The file is alone in an empty directory.
     client.scribble(&other).refused(READ_ONLY);
     client.sneak(&other).refused(MISSING);
 }
@@ -177,7 +177,7 @@ fn replaced_granted_file_shows_current_content() {
     let note = world.file("docs/note.txt", "old");
     let mut client = world.connect("hostile");
     allow(&world, &mut client, &note, Reach::Paths, Lifetime::Session);
-    // As editors save.
+    // Replaces the file as editors do.
     let beside = world.file("docs/note.txt.tmp", "new");
     std::fs::rename(beside, &note).unwrap();
     assert_eq!(client.open(&note).ok(), "new");
@@ -247,7 +247,7 @@ fn slow_server_cannot_delay_revocation() {
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
-    // Its answer comes after the server has asked for its roots; one that never asks is waited for less long.
+    // The response follows the server's roots request; a server that never asks gets a shorter wait.
     assert!(client.sneak(&secret).is_error);
     let call = client.begin_call("open", json!({ "path": secret }));
     eventually("the mount", BOUND, || !client.sneak(&secret).is_error);
@@ -259,7 +259,7 @@ fn slow_server_cannot_delay_revocation() {
     client.outcome(call).refused("changed before the server got it");
 }
 
-/// The time within which a server that ignores its roots is given up on: 5 s, and what a busy machine adds.
+/// Maximum time before a server that ignores its roots is abandoned: 5 s plus slack for a busy machine.
 const GIVEN_UP: Duration = Duration::from_secs(15);
 
 #[test]
@@ -271,7 +271,7 @@ fn call_without_grants_does_not_wait_for_slow_roots_update() {
     for _ in 0..3 {
         world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
         let open = client.begin_call("open", json!({ "path": secret }));
-        // So many that one is between its judgement and the server at the moment when that reaches something.
+        // Enough calls that one is between its decision and the server when the server gains access.
         let (mut sent, mut answered) = (0, 0);
         while client.sneak(&secret).is_error {
             for _ in 0..20 {
@@ -306,7 +306,7 @@ fn other_servers_grants_do_not_extend_wait_for_slow_server() {
         let elsewhere = scope.spawn(|| {
             let mut changes = 0;
             while !done.load(Ordering::Relaxed) && began.elapsed() < GIVEN_UP * 2 {
-                // A grant that this session cannot use, given and revoked.
+                // A grant that this session cannot use is created and revoked.
                 let access = AccessSet::default().with(Access::Read);
                 let what = GiftOf::Files { path: other.clone(), access };
                 let gift =
@@ -337,7 +337,7 @@ fn server_with_stale_roots_is_notified_again() {
     let roots = |client: &mut Client| client.plain(hostile::LISTS).ok().to_owned();
     assert!(!roots(&mut client).contains("docs"));
     allow(&world, &mut client, &note, Reach::Folders, Lifetime::Session);
-    // By the time the call is answered.
+    // The roots are current by the time the call is answered.
     assert!(roots(&mut client).contains("docs"));
 }
 
@@ -355,7 +355,7 @@ fn timed_grant_expires_without_a_call() {
     assert_eq!(world.person.asked(), []);
     client.hang_up();
     let database = world.home.database();
-    // A quarter of an hour that is nearly over.
+    // A 15-minute grant that is about to expire.
     world.restart_after(|| {
         let ends = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(3);
         let ends = i64::try_from(ends.as_millis()).unwrap();
@@ -410,7 +410,7 @@ fn grant_revoked_during_call_is_removed_from_that_call() {
     client.open(&secret).refused("the user denied this call");
 }
 
-/// A path is gone soon after `since`.
+/// Asserts that a path becomes inaccessible soon after `since`.
 fn gone(client: &mut Client, path: &Path, since: Instant) {
     let bound = Duration::from_secs(2);
     while !client.sneak(path).is_error {

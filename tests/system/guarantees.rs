@@ -1,11 +1,11 @@
-//! The main job: an agent asks for a file, a person says yes, the kernel opens it, and it can be taken back.
+//! Main workflow: an agent requests a file, the user approves, the kernel exposes it, and the user can revoke it.
 
 use crate::reference::Files;
 use crate::scripted_user::{Next, paths};
 use ironcurtain_daemon::consent::{Lifetime, Reach, Verb};
 use serde_json::json;
 
-/// Each story is told with the embedded server and with the reference server in its place.
+/// Runs each test with the embedded and with the reference server.
 macro_rules! with_both_servers {
     ($($story:ident),* $(,)?) => {
         mod embedded {

@@ -1,4 +1,4 @@
-//! A trusted process that can ask nobody gives its place to one that can, and its sessions go on there.
+//! Sessions move from a daemon that cannot ask the user to one that can.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 
-/// A trusted process that denies what would have to be asked.
+/// A daemon that denies whatever requires approval.
 struct Headless(Child);
 
 impl Headless {
@@ -50,7 +50,7 @@ fn session_moves_to_daemon_that_can_ask() {
     client.open(&report).refused("nobody can be asked");
     let folder = only_session(&place).join("sandbox");
     client.run(&folder, "echo kept > kept").ok();
-    // Half a message is on its way when the app starts.
+    // Half a message has been sent when the app starts.
     client.send_raw(b"{\"jsonrpc\":\"2.0\",\"id\":77,\"met");
 
     let person = Person::default();
@@ -141,7 +141,7 @@ fn moved_session_opens_only_with_its_ticket() {
     assert_eq!(world.sessions().len(), 1);
 }
 
-/// The folder of the only session.
+/// Returns the folder of the only session.
 fn only_session(place: &Place) -> PathBuf {
     only_session_of(&place.home.sessions())
 }

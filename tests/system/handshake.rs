@@ -1,4 +1,4 @@
-//! A server that is started again has heard all that its client told the first one before it takes a call.
+//! A restarted server receives everything that the client sent the first one before it gets a call.
 
 use crate::client::BOUND;
 use crate::reference::Files;

@@ -1,4 +1,5 @@
-//! Things kept under a server's name belong to the program that had the name: another one gets none of them until the user decides.
+//! State kept under a server's name belongs to the program that had the name. Another program gets none of it until
+//! the user decides.
 
 use crate::hostile;
 use crate::scripted_user::Next;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 const NOT_THE_SAME: &str = "the server `hostile` is not the program that you allowed before: ";
 
-/// A server whose program the user can replace, with a data folder, annotations and a grant for always.
+/// A server whose program can be replaced, with a data folder, annotations and a permanent grant.
 struct Scene {
     world: World,
     program: PathBuf,
@@ -48,7 +49,7 @@ impl Scene {
         Self { world, program, granted, memo }
     }
 
-    /// Puts a program of other content, which does the same, under the name.
+    /// Installs a program with different content and the same behaviour under the name.
     fn replace(&self) {
         let new = self.program.with_extension("new");
         fs::copy(&self.program, &new).unwrap();
@@ -56,7 +57,7 @@ impl Scene {
         fs::rename(new, &self.program).unwrap();
     }
 
-    /// Begins a session; the reason, where the server is not started.
+    /// Begins a session, or returns the reason why the server is not started.
     fn greeted(&self) -> Result<(), String> {
         let mut client = self.world.start("hostile");
         let about = json!({ "name": "t", "version": "1" });
@@ -66,13 +67,13 @@ impl Scene {
         answer["error"]["message"].as_str().map_or(Ok(()), |why| Err(why.to_owned()))
     }
 
-    /// The reason for which the server is not started.
+    /// Returns the reason why the server is not started.
     #[track_caller]
     fn refused(&self) -> String {
         self.greeted().unwrap_err()
     }
 
-    /// A client of the server, which reads what was granted and what was kept, and asks nobody.
+    /// Returns a client that reads the granted and the stored data without a question.
     #[track_caller]
     fn has_all(&self) {
         let asked = self.world.person.count();
@@ -83,7 +84,7 @@ impl Scene {
         assert_eq!(self.world.person.count(), asked);
     }
 
-    /// The user's own command.
+    /// Runs the user's own command.
     fn decide(&self, arguments: &[&str]) -> Result<String, String> {
         let mut command = Command::new(programs().join("ironcurtain"));
         command.args(["servers", "identity"]).args(arguments).stdin(Stdio::null());
@@ -122,11 +123,11 @@ fn replaced_program_gets_no_state_of_its_name_and_original_gets_all() {
     }
     assert!(scene.is_suspended());
     assert_eq!(scene.world.person.count(), asked, "an agent cannot have the user asked about it");
-    // A restart decides nothing, and neither does asking again.
+    // Neither a restart nor a repeated attempt decides anything.
     scene.world.restart();
     assert!(scene.is_suspended(), "it is told from the start");
     assert!(scene.refused().contains(NOT_THE_SAME));
-    // Nor does the command without a terminal, or without a yes.
+    // The command needs a terminal and a yes.
     assert!(scene.decide(&["hostile", "--keep"]).unwrap_err().contains("no terminal to confirm on"));
     assert!(scene.refused().contains(NOT_THE_SAME));
     scene.decide(&["hostile", "--keep", "--yes"]).unwrap();
@@ -210,7 +211,7 @@ fn host_reading_server_cannot_see_other_servers_data_folder() {
     let mut other = world.connect("hostile");
     assert_eq!(other.sneak(&shown).ok(), "content");
     other.sneak(&memo).refused("os error");
-    // No rule allows its tools, so the user does.
+    // No rule allows the tools, so the user does.
     world.person.will(Next::AllowFirst(vec![Reach::Paths, Reach::Request, Reach::Tool]));
     assert_eq!(world.connect("owner").sneak(&memo).ok(), "kept");
 }

@@ -1,4 +1,4 @@
-//! Killed at any point: no process and no mount is left, the record holds, and the next start works.
+//! Kills at any point: no process or mount is left, the log stays intact, and the next start works.
 
 use crate::client::{BOUND, Client};
 use crate::containment::refusal;
@@ -13,7 +13,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The work under way when the trusted process is killed.
+/// Work in progress when the daemon is killed.
 #[derive(Debug, Clone, Copy)]
 enum Point {
     BeforeHello,
@@ -72,7 +72,7 @@ fn killed_at(point: Point) {
             client.outcome(call).refused("IronCurtain exited before the user answered");
         }
         match greeting {
-            // A shim that had no word of a session yet answers, and stays until the client hangs up.
+            // A shim whose session is not yet established answers, and stays until the client disconnects.
             Some(greeting) if client.is_answered_or_ended(greeting) => client.hang_up(),
             Some(_) | None => assert!(client.wait_until_ended(), "{point:?}: the client is not told"),
         }
@@ -120,7 +120,7 @@ fn killed_daemon_with_call_in_flight_leaves_no_trace() {
     killed_at(Point::CallInFlight);
 }
 
-/// Kills what `victim` picks, and gives the client whose session must live.
+/// Kills the process that `victim` picks, and asserts that the session survives.
 fn survives(victim: impl Fn(&Machine) -> u32) {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
@@ -138,7 +138,7 @@ fn survives(victim: impl Fn(&Machine) -> u32) {
     victim.kill();
     client.outcome(slow).refused("the server ended before it answered");
     eventually("all of the sandbox has ended", BOUND, || below.iter().all(|p| !p.is_alive()));
-    // Started again, with what is still granted.
+    // The server was restarted with the remaining grants.
     assert_eq!(client.sneak(&secret).ok(), "secret");
     machine.verify();
 }
@@ -162,7 +162,7 @@ fn session_survives_killed_server() {
     });
 }
 
-/// The first value of this name, at any depth.
+/// Returns the first value with this name, at any depth.
 fn find<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     match value {
         Value::Object(fields) => fields.get(name).or_else(|| fields.values().find_map(|v| find(v, name))),
@@ -183,7 +183,7 @@ fn killed_shim_ends_its_session() {
     client.shim.kill().unwrap();
     eventually("all of the session has ended", BOUND, || below.iter().all(|p| !p.is_alive()));
     eventually("no session", BOUND, || machine.command(&["sessions"]).stdout.starts_with(b"No agent"));
-    // The question is over, and that is said; its answer allows nothing, also not the next one.
+    // The question is closed and reported as such; its answer applies neither to it nor to the next question.
     machine.wait_until_said("A question is over: ");
     machine.types("1");
     let mut client = machine.connect();
@@ -249,7 +249,7 @@ fn every_request_gets_the_daemons_start_error() {
     machine.is_clean(&[]);
 }
 
-/// A shim of a user who is not root, and the folder of its programs.
+/// Returns a shim of a non-root user, and the folder of its programs.
 fn of_an_ordinary_user(machine: &Machine) -> (Command, PathBuf) {
     let base = machine.ours().parent().unwrap().to_path_buf();
     let mut shim = Command::new("setpriv");
@@ -264,7 +264,7 @@ fn of_an_ordinary_user(machine: &Machine) -> (Command, PathBuf) {
     (shim, programs)
 }
 
-/// Variables that a repository could set for a shim, each with a value of its own to be found by.
+/// Variables that a repository could set for a shim, each with a distinctive value.
 const HOSTILE: [(&str, &str); 8] = [
     ("LD_PRELOAD", "/chosen/evil.so"),
     ("LD_LIBRARY_PATH", "/chosen/lib"),
@@ -287,7 +287,7 @@ fn the_shim_starts_the_trusted_process() {
     let environment = std::fs::read(format!("/proc/{}/environ", trusted.as_raw_nonzero())).unwrap();
     let environment = String::from_utf8(environment).unwrap();
     assert!(!environment.contains("chosen"), "{environment}");
-    // The twin: what chooses the home and the language is handed on.
+    // The permitted counterpart: the variables for home and language are passed on.
     let home = format!("IRONCURTAIN_HOME={}", machine.ours().display());
     for handed_on in [home.as_str(), "LANG=C.UTF-8"] {
         assert!(environment.split('\0').any(|variable| variable == handed_on), "{environment}");
@@ -308,7 +308,7 @@ fn the_shim_starts_the_trusted_process() {
     machine.is_clean(&[]);
 }
 
-/// The programs where every user reaches them.
+/// Returns a copy of the programs that every user can read.
 fn for_everyone(base: &std::path::Path) -> PathBuf {
     let dir = base.join("programs");
     std::fs::create_dir(&dir).unwrap();

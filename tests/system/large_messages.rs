@@ -1,5 +1,5 @@
-//! Messages of tens of megabytes, there and back: what is within the budget arrives, what is over it is refused by name, and the
-//! trusted process has no more memory for it than the budget says.
+//! Round trips of messages of tens of megabytes: messages within the budget arrive, larger ones are refused with a
+//! reason, and the daemon's memory stays within the budget.
 
 use crate::hostile;
 use crate::machine::Machine;
@@ -9,12 +9,12 @@ use std::time::Instant;
 
 const MIB: u64 = 1024 * 1024;
 
-/// The length of a giant, by `IRONCURTAIN_GIANT`.
+/// Length of the large message, from `IRONCURTAIN_GIANT`.
 fn giant() -> usize {
     std::env::var("IRONCURTAIN_GIANT").map_or(5_000_000, |n| n.parse().unwrap())
 }
 
-/// A number of the status of the trusted process, in MiB.
+/// Returns a value of the daemon's `/proc` status in MiB.
 fn status(machine: &Machine, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", machine.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -42,7 +42,6 @@ fn giant_message_round_trips_and_one_over_budget_is_refused() {
     let over = status(&machine, "VmHWM") - before;
     client.call("echo", json!({ "n": 1 })).ok();
     let left = status(&machine, "VmRSS").saturating_sub(before);
-    // It is for whoever reads the figures.
     let _ = writeln!(
         std::io::stderr(),
         "{} bytes there and back in {echoed:?}, back alone in {answered:?}; at most {most} MiB for it, {over} MiB for what is \

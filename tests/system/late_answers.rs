@@ -1,4 +1,5 @@
-//! Identical questions are one, and a question outlives its call: what a yes to either lets happen, and what it does not.
+//! Identical questions are merged, and a question outlives its call: what an approval permits in each case, and what
+//! it does not.
 
 use crate::client::{BOUND, Client};
 use crate::scripted_user::Next;
@@ -11,13 +12,13 @@ use std::path::Path;
 const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
 const NO: Answer = Answer::Deny { note: None, reach: DenialReach::Call };
 
-/// Waits until calls have come to wait for the answer to another one so many times.
+/// Waits until calls have joined another call's question this many times.
 fn waited(world: &World, times: usize) {
     let joined = || world.log().matches("it waits for the answer to the same question").count() == times;
     eventually("calls wait for the answer to another one", BOUND, joined);
 }
 
-/// Three identical calls that wait for the answer to one question.
+/// Sends three identical calls that wait for the answer to one question.
 fn three(world: &World, client: &mut Client, path: &Path) -> Vec<u64> {
     world.person.will(Next::Ignore);
     let calls = (0..3).map(|_| client.begin_call("read_text_file", json!({ "path": path }))).collect();
@@ -114,11 +115,11 @@ fn calls_differing_in_any_way_are_separate_questions() {
     ask(&mut one, "read_text_file", json!({ "path": report, "head": 1 }), 2);
     ask(&mut one, "read_text_file", json!({ "path": "~/docs/../docs/report.txt" }), 3);
     ask(&mut one, "get_file_info", json!({ "path": report }), 4);
-    // The same program, and the same words, in another session.
+    // The same program and the same arguments in another session.
     ask(&mut two, "read_text_file", json!({ "path": report }), 5);
 }
 
-/// A world whose questions wait for a second.
+/// Creates a world whose questions time out after one second.
 fn hasty() -> World {
     World::with(|w| {
         let settings =
@@ -127,7 +128,7 @@ fn hasty() -> World {
     })
 }
 
-/// Nobody answers a call in time.
+/// Makes a call whose question times out.
 fn missed(world: &World, client: &mut Client, path: &Path) {
     world.person.will(Next::Ignore);
     client.read(path).refused("did not answer within 1 s");
@@ -137,7 +138,7 @@ fn missed(world: &World, client: &mut Client, path: &Path) {
     assert_eq!(missed[0].lines, [format!("read {}", path.display())]);
 }
 
-/// Nobody answers a call in time, and then the person allows it: the question that they are shown.
+/// Makes a call whose question times out, then approves it, and returns the question shown.
 fn allowed_late(world: &World, client: &mut Client, path: &Path) -> Question {
     missed(world, client, path);
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
@@ -158,7 +159,7 @@ fn late_approval_serves_one_identical_retry() {
     assert!(shown.also[0].starts_with("Nobody answered in time"), "{shown:?}");
     assert_eq!((shown.offers.len(), shown.offers[0].lifetimes.as_slice()), (1, &[Lifetime::Once][..]));
     assert_eq!(state(&world), [QuestionState::AllowedLate]);
-    // Whatever differs is asked about.
+    // Any difference asks again.
     let asks = |client: &mut Client, arguments: Value| {
         world.person.will(Next::Close);
         client.call("read_text_file", arguments).refused("closed without an answer");
@@ -170,7 +171,7 @@ fn late_approval_serves_one_identical_retry() {
     asks(&mut world.connect("filesystem"), json!({ "path": report }));
     assert_eq!(client.read(&report).ok(), "the report");
     assert_eq!((world.person.asked(), world.questions().missed), (vec![], vec![]));
-    // It is used up.
+    // The approval is used up.
     client.read(&report).refused("the user denied this call");
     assert_eq!(world.person.asked().len(), 1);
     let record = world.log();
@@ -240,7 +241,7 @@ fn late_approval_serves_one_of_two_concurrent_retries_and_no_task() {
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
     allowed_late(&world, &mut client, &report);
-    // What it is asked to be beside its arguments makes it another call.
+    // Request fields outside the arguments distinguish calls as well.
     let arguments = json!({ "path": report });
     let task = json!({ "name": "read_text_file", "arguments": arguments, "task": { "ttl": 60_000 } });
     world.person.will(Next::Close);
@@ -274,7 +275,7 @@ fn pause_or_session_denial_cancels_late_approval() {
     client.read(&other).refused("the user denied this call");
     client.read(&report).refused("the user denied this for the rest of the session");
     assert_eq!(world.person.asked().len(), 1);
-    // The twin: without either it serves.
+    // The permitted counterpart: without a pause or denial the approval is used.
     let denied = world.questions().denied.remove(0).id;
     assert_eq!(world.request(Request::Forget { question: denied }), Reply::Done);
     assert_eq!(client.read(&report).ok(), "the report");

@@ -1,4 +1,4 @@
-//! Many sessions, and sessions that want too much: none of them ends or freezes the others.
+//! Many sessions, and sessions with excessive demands: none of them terminates or blocks the others.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const MIB: u64 = 1024 * 1024;
 
-/// Changes an entry of the servers, and writes these settings.
+/// Changes a server entry and writes these settings.
 fn configure(prepared: &Prepared, entry: &Value, settings: &Value) {
     let file = prepared.home.config.join("mcp-servers.json");
     let mut servers: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
@@ -24,7 +24,7 @@ fn configure(prepared: &Prepared, entry: &Value, settings: &Value) {
     std::fs::write(prepared.home.config.join("config.json"), settings.to_string()).unwrap();
 }
 
-/// A number of the status of the trusted process, in bytes.
+/// Returns a value of the daemon's `/proc` status in bytes.
 fn status(machine: &Machine, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", machine.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -67,36 +67,36 @@ fn sessions_beyond_blocking_threads_work_and_excess_session_gets_a_reason() {
     lives(&mut clients[0]);
 }
 
-/// The number of sandboxed sessions that are open at once, by `IRONCURTAIN_SANDBOXED`.
+/// Returns the number of concurrent sandboxed sessions, from `IRONCURTAIN_SANDBOXED`.
 fn sandboxed() -> usize {
     std::env::var("IRONCURTAIN_SANDBOXED").map_or(40, |n| n.parse().unwrap())
 }
 
-/// Everything that sessions take of the machine, but memory.
+/// Machine resources used by sessions, except memory.
 #[derive(Debug)]
 struct Taken {
     processes: usize,
     descriptors: usize,
     mounts: usize,
-    /// Sockets of the file system, with each of their connections.
+    /// Number of Unix sockets in the file system, including each connection.
     sockets: usize,
     control_groups: usize,
-    /// Beside the folders of sessions, which stay for the person to look at.
+    /// Excludes the session folders, which are kept for the user.
     files: usize,
 }
 
-/// The number of files in a folder and below.
+/// Returns the number of files below a folder.
 fn files(folder: &Path) -> usize {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| if entry.path().is_dir() { files(&entry.path()) } else { 1 }).sum()
 }
 
-/// The number of lines of a file that have a word.
+/// Returns the number of lines of a file that contain a word.
 fn lines_with(file: &str, word: &str) -> usize {
     std::fs::read_to_string(file).unwrap().lines().filter(|line| line.contains(word)).count()
 }
 
-/// The control groups of sandboxes, which lie beside that of the trusted process, where it has one to itself.
+/// Returns the number of sandbox control groups beside the daemon's own, if it has its own.
 fn control_groups(trusted: u32) -> usize {
     let own = std::fs::read_to_string(format!("/proc/{trusted}/cgroup")).unwrap();
     let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
@@ -128,7 +128,7 @@ fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
     });
     machine.start_with_usual_descriptors();
     let at_rest = Taken::of(&machine);
-    // What is kept for use again is taken by the first.
+    // The first session allocates what is kept for reuse.
     let mut first = machine.connect();
     lives(&mut first);
     let one = Taken::of(&machine);
@@ -136,7 +136,7 @@ fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
     let is_over = |machine: &Machine| {
         let now = Taken::of(machine);
         let count = |taken: &Taken| (taken.processes, taken.mounts, taken.control_groups, taken.files);
-        // The first that came only looked whether anybody listens.
+        // The first connection only checked whether the socket is served.
         count(&now) == count(&at_rest) && now.sockets <= at_rest.sockets
     };
     eventually("the first is over", BOUND, || is_over(&machine));
@@ -144,7 +144,7 @@ fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
     assert!(one.processes > 1 && one.descriptors > before.descriptors, "{one:?} {before:?}");
     let began = Instant::now();
     let connect = |count: usize| (0..count).map(|_| machine.connect());
-    // What they share is there with the first half of them.
+    // The first half of the sessions allocates what they share.
     let mut clients: Vec<Client> = connect(sessions / 2).collect();
     let memory = status(&machine, "VmRSS");
     clients.extend(connect(sessions - sessions / 2));
@@ -155,7 +155,6 @@ fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
         assert_eq!(client.outcome(call).ok(), r#"{"n":1}"#);
     }
     let all = Taken::of(&machine);
-    // It is for whoever reads the figures.
     let _ = writeln!(
         std::io::stderr(),
         "{sessions} sandboxed sessions answer after {:?}: {each} bytes each, {all:?}",
@@ -194,7 +193,7 @@ fn all_sandboxes_share_one_inotify_instance() {
     more.iter_mut().for_each(lives);
     lives(&mut first);
     assert!(with_one > 0);
-    // At the start there may be one more for a moment, for what the run before left.
+    // At the start there may briefly be one more from the previous run.
     assert!(count() <= with_one);
 }
 
@@ -248,7 +247,7 @@ fn giant_messages_of_six_sessions_stay_within_budget() {
                 let text = &text;
                 scope.spawn(move || {
                     let sent = client.call("echo", json!({ "text": text }));
-                    // What does not fit is refused by name.
+                    // Messages over the budget are refused with a reason.
                     assert!(!sent.is_error || sent.text.contains("memoryMib"), "{:.300}", sent.text);
                     let got = client.call("big", json!({ "bytes": LENGTH }));
                     assert!(!got.is_error || got.text.contains("memoryMib"), "{:.300}", got.text);
@@ -259,7 +258,7 @@ fn giant_messages_of_six_sessions_stay_within_budget() {
         calls.into_iter().map(|call| call.join().unwrap()).collect()
     });
     let most = status(&machine, "VmHWM").saturating_sub(before);
-    // With what is small beside it.
+    // Includes the small allocations.
     assert!(most < 90 * MIB, "{} MiB", most / MIB);
     assert!(outcomes.contains(&true));
     clients.iter_mut().for_each(lives);

@@ -1,4 +1,4 @@
-//! One person's machine with the trusted process as a real program, to be killed.
+//! A user's machine with the daemon as a separate process that tests can kill.
 
 use crate::client::{BOUND, Client};
 use crate::test_home::{Place, Prepared};
@@ -19,47 +19,47 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine whose files are prepared; nothing runs yet.
+    /// Creates a machine with prepared files and no running process.
     pub fn new(prepare: impl FnOnce(&Prepared)) -> Self {
         let place = Place::new(prepare);
         Self { home: place.home.clone(), daemon: None, said: Arc::default(), place }
     }
 
-    /// Starts the trusted process, which asks on a terminal, and waits until it listens.
+    /// Starts the daemon with a terminal prompt and waits until it listens.
     pub fn start(&mut self) {
         self.spawn();
         self.listens();
     }
 
-    /// Starts the trusted process as one that the modes of files hinder, which they do not hinder root.
+    /// Starts the daemon without root's exemption from file modes.
     pub fn start_minding_modes(&mut self) {
         let bounded = "setpriv --bounding-set=-dac_override,-dac_read_search ";
         self.start_by(if is_root() { bounded } else { "" });
     }
 
-    /// Starts the trusted process where the clock that nobody sets has run on for so many seconds, and the wall clock has not.
+    /// Starts the daemon with the boot-time clock advanced by `seconds` and an unchanged wall clock.
     pub fn start_later(&mut self, seconds: u64) {
         self.start_later_by(seconds, "");
     }
 
-    /// The same by way of a command that starts it.
+    /// As [`Machine::start_later`], through a command prefix.
     pub fn start_later_by(&mut self, seconds: u64, by: &str) {
         let as_person = if is_root() { "" } else { "--map-current-user " };
         self.start_by(&format!("unshare {as_person}--time --boottime {seconds} {by}"));
     }
 
-    /// Starts the trusted process by way of a command.
+    /// Starts the daemon through a command prefix.
     pub fn start_by(&mut self, by: &str) {
         self.spawn_by(by);
         self.listens();
     }
 
-    /// Starts the trusted process with the number of descriptors that a login session gives a program.
+    /// Starts the daemon with the descriptor limit of a login session.
     pub fn start_with_usual_descriptors(&mut self) {
         self.start_by("prlimit --nofile=1024: ");
     }
 
-    /// Starts the trusted process.
+    /// Starts the daemon without waiting for it.
     pub fn spawn(&mut self) {
         self.spawn_by("");
     }
@@ -69,7 +69,8 @@ impl Machine {
     }
 
     fn spawn_by(&mut self, by: &str) {
-        // Ignored by the shell, so ignored by the program: a limit on file sizes is an error, not a death.
+        // The shell ignores SIGXFSZ and the program inherits that, so that a file size limit is an error and not
+        // fatal.
         let root = if is_root() { " --allow-root" } else { "" };
         let script = format!("trap '' XFSZ; exec {by}\"$0\" daemon --ask terminal{root}");
         let mut daemon = Command::new("sh")
@@ -97,7 +98,7 @@ impl Machine {
         self.daemon = Some(daemon);
     }
 
-    /// Kills the trusted process, and gives what ran below it.
+    /// Kills the daemon and returns its former descendants.
     pub fn kill(&mut self) -> Vec<Running> {
         let mut daemon = self.daemon.take().unwrap();
         let below = descendants(daemon.id());
@@ -106,12 +107,12 @@ impl Machine {
         below
     }
 
-    /// Stops the trusted process where it is.
+    /// Suspends the daemon.
     pub fn freeze(&self) {
         kill_process(pid(self.pid()), Signal::STOP).unwrap();
     }
 
-    /// The id of the only session, by the command's word.
+    /// Returns the ID of the only session, as the command reports it.
     pub fn only_session(&self) -> String {
         let shown = self.command(&["sessions", "--json"]).stdout;
         let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
@@ -120,7 +121,7 @@ impl Machine {
         sessions[0]["id"].as_str().unwrap().to_owned()
     }
 
-    /// Waits until the trusted process has ended by itself.
+    /// Waits until the daemon exits by itself.
     pub fn wait(&mut self) -> std::process::ExitStatus {
         self.daemon.take().unwrap().wait().unwrap()
     }
@@ -141,7 +142,7 @@ impl Machine {
         Client::connect_deaf(&programs(), &self.ours(), "hostile")
     }
 
-    /// Waits until the terminal shows this, and forgets what it showed.
+    /// Waits until the terminal shows `words`, then discards its output.
     pub fn wait_until_said(&self, words: &str) {
         eventually(words, BOUND, || {
             let mut said = self.said.lock().unwrap();
@@ -153,13 +154,13 @@ impl Machine {
         });
     }
 
-    /// The person types a line.
+    /// Types a line as the user.
     pub fn types(&mut self, line: &str) {
         let stdin = self.daemon.as_mut().unwrap().stdin.as_mut().unwrap();
         stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    /// Runs the person's own command.
+    /// Runs the user's own command.
     pub fn command(&self, arguments: &[&str]) -> Output {
         Command::new(programs().join("ironcurtain"))
             .args(arguments)
@@ -169,7 +170,7 @@ impl Machine {
             .unwrap()
     }
 
-    /// The log is whole, by the command's word.
+    /// Asserts that the `audit verify` command accepts the log.
     #[track_caller]
     pub fn verify(&self) {
         let verified = self.command(&["audit", "verify"]);
@@ -181,7 +182,7 @@ impl Machine {
         self.place.file(below, content)
     }
 
-    /// No file of the trusted process may grow beyond this.
+    /// Limits the size of every file that the daemon writes.
     pub fn limit_files(&self, bytes: Option<u64>) {
         let limit = Rlimit { current: bytes, maximum: None };
         prlimit(Some(pid(self.pid())), Resource::Fsize, limit).unwrap();
@@ -191,12 +192,12 @@ impl Machine {
         self.place.ours()
     }
 
-    /// The folder for temporary files.
+    /// Returns the folder for temporary files.
     pub fn temporary(&self) -> PathBuf {
         self.place.temporary()
     }
 
-    /// Nothing runs or is mounted for this machine, none of these processes is left, and no temporary file.
+    /// Asserts that no process, mount or temporary file of this machine is left, nor any of these processes.
     #[track_caller]
     pub fn is_clean(&self, below: &[Running]) {
         assert!(!below.is_empty() || self.daemon.is_none());
@@ -220,7 +221,7 @@ impl Drop for Machine {
     }
 }
 
-/// One process, not to be mistaken for a later one of the same number.
+/// A process, distinguished from a later one with the same PID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
     pub pid: u32,
@@ -241,7 +242,7 @@ impl Running {
     }
 }
 
-/// Everything that a process has started, directly or not.
+/// Returns all direct and indirect children of a process.
 pub fn descendants(of: u32) -> Vec<Running> {
     let all: Vec<(u32, u32)> = pids().filter_map(|pid| Some((pid, stat(pid)?.1))).collect();
     let mut found = vec![of];
@@ -257,7 +258,7 @@ pub fn pid(number: u32) -> Pid {
     Pid::from_raw(i32::try_from(number).unwrap()).unwrap()
 }
 
-/// Processes whose command line or environment names a directory.
+/// Returns the processes whose command line or environment names a directory.
 fn naming(base: &Path) -> Vec<u32> {
     let base = base.to_str().unwrap().as_bytes().to_vec();
     let names = |pid: u32, file: &str| {
@@ -276,7 +277,7 @@ fn running(pid: u32) -> Option<Running> {
     (state != "Z").then_some(Running { pid, began })
 }
 
-/// State, parent and start time.
+/// Returns state, parent and start time.
 fn stat(pid: u32) -> Option<(String, u32, String)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();

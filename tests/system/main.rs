@@ -1,4 +1,4 @@
-//! The whole system, headless: real shim, real daemon, real bubblewrap, real MCP servers.
+//! Headless tests of the whole system: real shim, real daemon, real bubblewrap, real MCP servers.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,5 @@
-//! Messages without an id: nothing that is to be judged can be told, and nothing but notifications comes from a server.
+//! Messages without an ID: requests that need a decision cannot be sent as notifications, and servers can only send
+//! notifications.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -14,7 +15,7 @@ fn progress() -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": 1, "progress": 1 } })
 }
 
-/// The methods that the server was told, in order; every message before has reached it.
+/// Returns the methods of the notifications that the server received, in order, after all earlier messages.
 fn told(client: &mut Client) -> Vec<String> {
     let heard: Vec<Value> = serde_json::from_str(client.plain("heard").ok()).unwrap();
     heard.iter().map(|message| message["method"].as_str().unwrap().to_owned()).collect()
@@ -37,7 +38,7 @@ fn call_without_id_never_reaches_server() {
     assert_eq!(told(&mut client), ["notifications/initialized", "notifications/progress"]);
     assert!(!file.exists());
     in_log(&world, "a message without an id that is no notification of a client was dropped: tools/call");
-    // The same as a request is judged, done and on record.
+    // The same message as a request is judged, executed and recorded.
     client.call("scribble", json!({ "where": file })).ok();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "scribbled");
     let decided = |e: &ironcurtain_protocol::ActivityView| {
@@ -77,9 +78,9 @@ fn messages_without_id_from_server_must_be_notifications() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("intrude").ok();
-    // IronCurtain itself asks for the client's roots.
+    // IronCurtain itself requests the client's roots.
     let first = client.wait_for(|m| m.get("method").is_some_and(|method| method != "roots/list"));
-    // What the protocol does not name is not passed on with it.
+    // Unknown fields are not passed on.
     let expected =
         json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info" } });
     assert_eq!(first, expected);

@@ -1,5 +1,5 @@
-//! Files that are allowed for good can be read all the time, whatever is mounted for other calls just then: no read of a file
-//! that is there fails, and no listing is empty.
+//! Permanently allowed files stay readable while other calls' mounts change: no read of an existing file fails and no
+//! listing is empty.
 
 use crate::client::Client;
 use crate::reference::Files;
@@ -9,10 +9,10 @@ use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// The number of times that everything comes and goes.
+/// Number of mount and unmount cycles.
 const ROUNDS: usize = 12;
 
-/// The number of looks after each change, beside the one while it is under way.
+/// Number of checks after each change, besides the one during it.
 const LOOKS: usize = 6;
 
 #[test]
@@ -37,7 +37,7 @@ fn grant_stays_accessible_while_other_grants_change() {
     let seen =
         [Look::Read(kept.clone()), Look::Read(world.path("open/file")), Look::List(world.path("open"))];
     for round in 0..ROUNDS {
-        // For a new file its folder is shown, and what is granted in it lies on that.
+        // A new file mounts its folder, and existing grants in it are mounted on top.
         world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
         let new = json!({ "path": kept.with_file_name(format!("new-{round}")), "content": "new" });
         looks_while(&mut client, &seen, "write_file", new);
@@ -77,19 +77,19 @@ fn writes_and_looks(files: Files) {
         assert_eq!(std::fs::read_to_string(name("moved")).unwrap(), "newer");
     }
     assert_eq!(world.sessions()[0].server_pid, server, "it was started anew");
-    // The kernel was not asked for less: what no rule opens is refused.
+    // The sandbox was not opened further: paths without a rule are refused.
     client.read(&world.file("elsewhere/file", "content")).refused("the user denied this call");
 }
 
-/// Something that can be seen all the time.
+/// A path that must always be visible.
 enum Look {
-    /// A file, whose content is `content`.
+    /// A file whose content is `content`.
     Read(PathBuf),
-    /// A folder with `file` in it.
+    /// A folder that contains `file`.
     List(PathBuf),
 }
 
-/// Looks while a call is under way, and while what it needed is taken away again.
+/// Checks while a call is in flight and while its mounts are removed.
 #[track_caller]
 fn looks_while(client: &mut Client, seen: &[Look], tool: &str, arguments: Value) {
     let change = client.begin_call(tool, arguments);
@@ -117,7 +117,7 @@ fn look(client: &mut Client, seen: &[Look]) {
     }
 }
 
-/// A world in which a rule opens a folder for reading, and others allow to write and remove in it.
+/// Creates a world in which one rule opens a folder for reading and others allow writing and deleting in it.
 fn open_world(files: Files) -> World {
     files.world(|w| {
         std::fs::create_dir_all(w.home.person.join("open/below")).unwrap();

@@ -1,5 +1,5 @@
-//! Packages that servers are started from: installed by the command, from the real registries and from one that the
-//! tests serve, and started without any network.
+//! Server packages: installed by the command from the real registries and from a test registry, and started without
+//! network access.
 
 mod attacks;
 mod interrupted;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A world with one server, `tiny`, whose entry names a package of a registry of the test's own.
+/// Creates a world with one server, `tiny`, whose entry names a package in a test registry.
 fn world(registry: &Registry, args: &[&str]) -> World {
     World::with(|prepared| prepare(prepared, registry, "npx", args))
 }
@@ -36,7 +36,7 @@ fn prepare(prepared: &Prepared, registry: &Registry, command: &str, args: &[&str
     std::fs::write(file, annotations.to_string()).unwrap();
 }
 
-/// The person's own command, to be run as root, too.
+/// Returns the user's own command, which also works as root.
 fn command(home: &Home, arguments: &[&str]) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
     command.arg("servers").args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -47,7 +47,7 @@ fn command(home: &Home, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs it; what it says when it succeeds, and what it complains of when it does not.
+/// Runs the command and returns its output, or its error message.
 fn run(home: &Home, arguments: &[&str]) -> Result<String, String> {
     let output = command(home, arguments).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -59,12 +59,12 @@ fn json_of(home: &Home, arguments: &[&str]) -> Value {
     serde_json::from_str(&said).unwrap()
 }
 
-/// The folder of an installed server, by the command's word.
+/// Installs a server and returns the folder that the command reports.
 fn install(home: &Home, server: &str) -> PathBuf {
     json_of(home, &["install", server])["folder"].as_str().unwrap().into()
 }
 
-/// Every folder of a package that is there, and whatever else lies about.
+/// Returns every existing package folder and any stray entries.
 fn folders(home: &Home) -> Vec<String> {
     let mut found = Vec::new();
     let list = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap().path());
@@ -82,7 +82,7 @@ fn folders(home: &Home) -> Vec<String> {
     found
 }
 
-/// The error that a client gets when it greets a server that cannot be started.
+/// Returns the error of `initialize` for a server that cannot be started.
 fn refusal(world: &World, server: &str) -> String {
     let mut client = world.start(server);
     let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });

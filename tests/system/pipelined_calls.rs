@@ -1,11 +1,12 @@
-//! Calls that come in one piece go on together, and still each for itself: in their order, on record, and stopped by itself.
+//! Calls sent in one write are processed concurrently but stay separate: ordered, recorded and cancelled
+//! individually.
 
 use crate::client::BOUND;
 use crate::hostile;
 use crate::world::eventually;
 use serde_json::{Value, json};
 
-/// The calls of one piece: more than go on together.
+/// Number of calls in one write, more than run concurrently.
 const CALLS: u64 = 50;
 
 fn call(id: u64, tool: &str, arguments: &Value) -> Value {
@@ -41,12 +42,12 @@ fn in_their_order(is_there: bool) {
             _ => call(id, "now", &json!({})),
         })
         .collect();
-    // Taken back in the same piece, right after it.
+    // The cancellation follows immediately in the same write.
     let cancelled =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": silent } });
     messages.insert(31, cancelled);
     if !is_there {
-        // The server takes no calls before it.
+        // The server accepts no calls before this notification.
         messages.push(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     }
     let piece: String = messages.iter().map(|message| format!("{message}\n")).collect();
@@ -65,7 +66,7 @@ fn in_their_order(is_there: bool) {
         .collect();
     let expected: Vec<u64> = (1000..1000 + CALLS).filter(|id| ![denied, silent].contains(id)).collect();
     assert_eq!(answered, expected);
-    // The server had the call before it was told that it is taken back, or never.
+    // The server received the call before its cancellation, or not at all.
     let heard: Value = serde_json::from_str(client.plain("heard").ok()).unwrap();
     let told =
         heard.as_array().unwrap().iter().filter(|told| told["method"] == "notifications/cancelled").count();
@@ -94,7 +95,7 @@ fn in_their_order(is_there: bool) {
         entries.iter().filter(of_piece).filter_map(|e| e["requestId"].as_str()).collect();
     let allowed = |id: &u64| is_there || ![denied, silent].contains(id);
     let of_all: Vec<String> = (1000..1000 + CALLS).filter(allowed).map(|id| id.to_string()).collect();
-    // One that is denied waits for no server, and one that was taken back before there was one is not decided.
+    // A denied call waits for no server, and a call cancelled before the server started gets no decision.
     let decided: Vec<&str> = decided.into_iter().filter(|id| is_there || *id != denied.to_string()).collect();
     assert_eq!(decided, of_all);
     assert!(world.audit().intact);

@@ -1,4 +1,4 @@
-//! Looking at the policy from beside the trusted process, at what it really kept: its grants and its record.
+//! Policy commands that run outside the daemon and read its real grants and audit log.
 
 use crate::hostile;
 use crate::scripted_user::Next;
@@ -32,7 +32,7 @@ impl Looking {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// The decision about opening a path, and how many grants of the client were counted.
+    /// Returns the decision about opening a path, and the number of the client's grants that were counted.
     fn opening(&self, path: &Path, client: &str) -> (String, usize) {
         let args = json!({ "path": path }).to_string();
         let call = ["explain", "--server", "hostile", "--tool", "open", "--args", &args, "--client", client];
@@ -40,7 +40,7 @@ impl Looking {
         (found["decision"].as_str().unwrap().to_owned(), found["client"]["grants"].as_array().unwrap().len())
     }
 
-    /// Decisions that come out otherwise than they did: from which decision and rule to which, and how often.
+    /// Returns the decisions that differ on replay: the old and new decision and rule, and their number.
     fn replayed(&self, arguments: &[&str]) -> Replayed {
         let found = self.json(&[&["replay"], arguments].concat());
         assert_eq!(found["problem"], Value::Null);
@@ -87,7 +87,7 @@ fn policy_explain_counts_standing_grants_with_and_without_daemon() {
     let look = || {
         for named in [name.as_str(), exe.to_str().unwrap()] {
             assert_eq!(looking.opening(&secret, named), ("allow".to_owned(), 1));
-            // It ends with its session, and is not in the database.
+            // The grant ends with its session and is not in the database.
             assert_eq!(looking.opening(&other, named), ("escalate".to_owned(), 1));
         }
         assert_eq!(looking.opening(&secret, "another"), ("escalate".to_owned(), 0));
@@ -142,7 +142,7 @@ fn audit_log_is_replayed_with_current_and_other_policy() {
         same: 6,
     };
     assert_eq!(looking.replayed(&["--policy", &policy("allow")]), opened);
-    // A deny rule holds against what was granted.
+    // A deny rule overrides grants.
     let closed = Replayed {
         calls: 9,
         looser: vec![],

@@ -1,4 +1,5 @@
-//! Grants by the person's own hand: given beforehand, changed, and given again, by the app's own trusted process.
+//! Grants made by the user without a question: created in advance, changed and restored, using the daemon as the app
+//! does.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -12,7 +13,7 @@ use std::path::Path;
 const MISSING: &str = "os error 2)";
 const READ_ONLY: &str = "os error 30)";
 
-/// A gift to the only client that is connected.
+/// Returns a pregrant of a path for the only connected client.
 fn gift(world: &World, path: &Path, access: &[Access], lifetime: Lifetime) -> Gift {
     let known = world.daemon.known_clients();
     assert_eq!(known.len(), 1, "{known:?}");
@@ -163,7 +164,7 @@ fn user_restart_of_server_keeps_session_and_grants() {
     assert!(world.wait(world.daemon.restart_server("none")).is_err());
 }
 
-/// A gift of something that is not picked, to the only client that is connected.
+/// Returns a pregrant of a named resource for the only connected client.
 fn named(world: &World, what: GiftOf, lifetime: Lifetime) -> Result<String, GiveError> {
     let gift = Gift { what, ..gift(world, &world.path("docs"), &[Access::Read], lifetime) };
     world.wait(world.daemon.give(gift))
@@ -172,7 +173,7 @@ fn named(world: &World, what: GiftOf, lifetime: Lifetime) -> Result<String, Give
 #[test]
 fn pregranted_tool_needs_no_question_and_tools_naming_resources_are_rejected() {
     let world = hostile::world();
-    // Each tool is asked about.
+    // Every tool call requires approval.
     let rules = r#"{ "schemaVersion": 1, "rules": [ { "name": "ask", "if": {}, "then": "escalate", "reason": "ask" } ] }"#;
     std::fs::write(world.home.policy().join("compiled-policy.json"), rules).unwrap();
     let mut client = world.connect("hostile");

@@ -1,4 +1,4 @@
-//! Messages that a client or a server gets wrong: a clear error, and the session lives.
+//! Invalid messages of a client or a server: each gets a clear error, and the session continues.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -210,7 +210,7 @@ fn call_to_silent_server_can_be_cancelled() {
     let heard = client.plain("heard");
     let heard: Value = serde_json::from_str(heard.ok()).unwrap();
     assert_eq!(heard[1]["method"], "notifications/cancelled");
-    // A reason would be a text of the client that nobody sees.
+    // A reason would be client text that is never shown.
     assert!(heard[1]["params"]["reason"].is_null());
     client.send(&twice);
     assert_eq!(client.answer(slow)["result"], json!({}));

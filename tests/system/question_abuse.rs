@@ -1,5 +1,5 @@
-//! An agent that pesters: it takes questions back to have others shown, floods the person, and plays with ids and spellings to
-//! have an answer serve something else.
+//! An agent that abuses questions: it cancels some to have others shown, floods the user, and varies IDs and
+//! spellings so that an answer applies to something else.
 
 use crate::client::{BOUND, Client, Outcome};
 use crate::hostile;
@@ -19,14 +19,14 @@ fn world(settings: &serde_json::Value) -> World {
     })
 }
 
-/// A world of files, whose questions wait for a second.
+/// Creates a world of files whose questions time out after one second.
 fn hasty() -> World {
     let settings =
         json!({ "questionDeadlineSeconds": 1, "denialHoldsSeconds": 0, "questionsPerMinute": 1000 });
     World::with(|w| std::fs::write(w.home.config.join("config.json"), settings.to_string()).unwrap())
 }
 
-/// Sends a call of this id, with arguments as they are written here.
+/// Sends a call with this ID and with arguments written exactly as given.
 fn begin_written(client: &mut Client, id: u64, tool: &str, arguments: &str) {
     let line = format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
@@ -69,14 +69,14 @@ fn late_approval_applies_only_to_identical_bytes() {
     }
     let other_form = format!(r#"{{"path":"{}","head":1.0}}"#, path.replace('\u{e9}', "e\u{301}"));
     call(&mut client, &other_form).refused("the same text in another Unicode form");
-    // What could be read as two calls is none.
+    // A call that could be read in two ways is rejected.
     for twice in ["head", "path", "p\\u0061th"] {
         let twice = format!(r#"{{"path":"{path}","head":1.0,"{twice}":1.0}}"#);
         call(&mut client, &twice).refused("comes twice");
     }
     let states: Vec<_> = world.questions().missed.iter().map(|one| one.state).collect();
     assert_eq!((world.person.count(), states), (0, vec![QuestionState::AllowedLate]));
-    // The server is sent the values, so that another spelling of them is the same call.
+    // The server receives the decoded values, so another spelling of the same values is the same call.
     let escaped = path.replace("docs", "d\\u006fcs").replace('\u{e9}', "\\u00e9");
     call(&mut client, &format!(r#"{{"path":"{escaped}","head":10e-1}}"#));
     assert_eq!((world.person.count(), world.questions().missed), (0, vec![]));
@@ -115,7 +115,7 @@ fn answer_to_cancelled_call_is_not_used_for_reused_id() {
     world.person.will(Next::Ignore);
     begin_written(&mut client, 77, "open", &json!({ "path": secret }).to_string());
     are_asked(&world, 2);
-    // The press was meant for the first.
+    // The click was meant for the first question.
     world.person.answers_late(ONCE);
     assert_eq!(world.questions().waiting.len(), 1, "the second waits on");
     world.person.answers_late(NO);
@@ -175,7 +175,7 @@ fn question_flood_is_bounded_and_one_pause_ends_it() {
         flood.next_outcome().1.refused("the user paused this agent");
     }
     assert_eq!(world.questions().waiting.len(), 1);
-    // Of all slots that of the quiet one is the last.
+    // The quiet agent's question is in the last slot.
     (0..MOST).for_each(|_| world.person.answers_late(ONCE));
     assert_eq!(world.questions().waiting.len(), 1, "a yes to what is over is none");
     world.person.answers_late(ONCE);

@@ -1,4 +1,4 @@
-//! A question is the whole truth about its call, in the value that the dialog and the terminal draw.
+//! Questions contain the whole truth about a call, in the value that the dialog and the terminal render.
 
 use crate::hostile;
 use crate::scripted_user::Next;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// A server with a tool of each kind; everything but reading in `~/work` is asked about.
+/// Creates a server with a tool of each kind; everything except reading in `~/work` requires approval.
 fn world() -> World {
     World::with(|prepared| {
         hostile::install(prepared);
@@ -41,7 +41,7 @@ fn only(world: &World) -> Question {
     asked.into_iter().next().unwrap()
 }
 
-/// The words on the narrowest yes, which is for once and no longer, and what it does.
+/// Returns the label and effect of the narrowest offer, which is for one call.
 fn yes(question: &Question) -> [String; 2] {
     let offer = &question.offers[0];
     assert_eq!(offer.lifetimes, [Lifetime::Once], "{:?}", question.offers);
@@ -65,7 +65,7 @@ fn saying(verb: Verb, object: Vec<Piece>) -> Consequence {
     Consequence::new(verb, object)
 }
 
-/// A file of one line that runs later is replaced.
+/// Returns the consequence of replacing a one-line autostart file.
 fn planted(path: &Path, when: &'static str) -> Consequence {
     let path = Piece::Path(path.to_str().unwrap().to_owned());
     let object = vec![Piece::Ours("a program that runs "), Piece::Ours(when), Piece::Ours(": "), path];
@@ -95,7 +95,7 @@ fn push_to_unknown_remote_lists_remote_and_branch_first() {
     let read = Consequence { allowed: true, ..on(Verb::Read, &repo, "folder") };
     assert_eq!(question.consequences, [push, read]);
     assert_eq!(question.with, [("force".to_owned(), "true".to_owned())]);
-    // A yes says the same, and not that a folder may be read.
+    // The offer's label says the same and does not mention reading a folder.
     let pushes = "may push main to https://evil.example/stolen.git and 1 other thing";
     assert_eq!(yes(&question), ["this exact call".to_owned(), format!("{} {pushes}", question.client.name)]);
     world.person.will(*once());
@@ -178,7 +178,7 @@ fn autostart_file_of_any_kind_is_allowed_only_once() {
         assert_eq!(question.offers.len(), 1, "{name}");
         assert!(sentence.contains("may write a program that runs when you "), "{sentence}");
     }
-    // The allowed twin: what nothing runs is allowed for longer.
+    // The permitted counterpart: a file that never runs can be allowed for longer.
     client.write(&world.file("docs/app/notes.md", "old"), "new").refused("the user denied this call");
     assert!(only(&world).offers.iter().any(|offer| offer.lifetimes.contains(&Lifetime::Session)));
 }
@@ -213,7 +213,7 @@ fn file_type_change_at_path_asks_again() {
                 .map(|q| (q.consequences[0].verb, q.consequences[0].note.clone().unwrap()))
                 .collect::<Vec<_>>()
         };
-        // Nothing was there, and now a file of the person's is.
+        // The path did not exist when asked, and now holds a file of the user's.
         let at = new.clone();
         then(Box::new(move |_| std::fs::write(at, "the person's").unwrap()));
         client.write(&new, "mine").refused("the user denied this call");
@@ -224,7 +224,7 @@ fn file_type_change_at_path_asks_again() {
         assert_eq!(verbs(), expected);
         assert_eq!(std::fs::read_to_string(&new).unwrap(), "the person's");
         assert_eq!(world.grants(), [], "a yes to something else gives nothing");
-        // A file was there, and now a folder is.
+        // The path was a file and is now a folder.
         let at = file.clone();
         then(Box::new(move |_| {
             std::fs::remove_file(&at).unwrap();
@@ -234,7 +234,8 @@ fn file_type_change_at_path_asks_again() {
         let expected = [(Verb::Read, "1 byte".to_owned()), (Verb::Read, "folder".to_owned())];
         assert_eq!(verbs(), expected);
         assert_eq!(world.grants(), []);
-        // What would become of the file was shown: a yes for once is for that alone, and a grant for whatever is in it.
+        // The question showed the resulting file: a one-time approval applies only to that, and a grant applies to
+        // any content.
         let at = new.clone();
         then(Box::new(move |_| std::fs::write(at, "longer than it was").unwrap()));
         if lifetime == Lifetime::Once {

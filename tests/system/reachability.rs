@@ -1,4 +1,4 @@
-//! Calls that can reach nothing are free, and asked about as soon as their server could reach something.
+//! Calls that can reach nothing are free, and require approval as soon as their server can reach something.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -7,7 +7,7 @@ use crate::world::{World, eventually};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 
-/// A server that is contained in this way, with the policy that ships.
+/// Creates a server with this `sandbox` configuration and the shipped policy.
 fn world(sandbox: &Value) -> World {
     World::with(|prepared| {
         hostile::install_contained(prepared, sandbox);
@@ -15,7 +15,7 @@ fn world(sandbox: &Value) -> World {
     })
 }
 
-/// Calls a tool that names nothing; the number of questions.
+/// Calls a tool that names no resource, and returns the number of questions.
 fn asks(world: &World, client: &mut Client) -> usize {
     client.call("echo", json!({ "n": 1, "text": "/etc/passwd" }));
     world.person.asked().len()
@@ -30,11 +30,11 @@ fn calls_that_reach_nothing_need_no_approval() {
         client.call("echo", json!({ "n": 1, "text": "x" })).ok();
         client.plain("now").ok();
     }
-    // It does what it likes behind that, and finds nothing.
+    // The server's hidden access attempts find nothing.
     client.sneak(&file).refused("No such file");
     assert_eq!(world.person.asked().len(), 0);
     assert!(world.log().contains(r#""rule":"allow-what-reaches-nothing""#));
-    // What names a path is asked about as ever.
+    // A call that names a path still asks.
     client.open(&file).refused("the user denied this call");
     assert_eq!(world.person.asked().len(), 1);
 }
@@ -68,7 +68,7 @@ fn granted_access_requires_approval_until_revoked() {
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
     client.open(&file).ok();
     assert_eq!(world.person.asked().len(), 1);
-    // The file is there for all of its tools now.
+    // The file is now mounted for all of the server's tools.
     assert_eq!(asks(&world, &mut client), 1);
     world.revoke_only_grant();
     eventually("nobody is asked again", BOUND, || asks(&world, &mut client) == 0);
@@ -112,7 +112,7 @@ fn impossible_network_call_is_refused_and_names_the_missing_entry() {
         assert_eq!(world.person.asked().len(), 0);
         assert!(world.log().contains(r#""rule":"no-network""#));
     }
-    // What could work is asked about, and so is an address that needs no network.
+    // Calls that can succeed ask, as does a URL that needs no network.
     for open in [json!({ "network": { "allowedDomains": [], "askUnknown": true } }), json!(false)] {
         let world = fetches(open);
         world.connect("hostile").call("now", address.clone()).refused("the user denied this call");
@@ -140,7 +140,7 @@ fn unmountable_path_is_refused_with_advice() {
     client.call("change", json!({ "path": at("pipe") })).refused(special);
     assert_eq!(world.person.asked().len(), 0);
     assert_eq!(world.log().matches(r#""rule":"out-of-reach""#).count(), 3);
-    // What could work is asked about: a file beside them, and a link that leads there.
+    // Calls that can succeed ask: a sibling file, and a symlink to it.
     std::os::unix::fs::symlink(&file, at("link")).unwrap();
     for path in [file, at("link")] {
         world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));

@@ -1,4 +1,4 @@
-//! A shim whose standard output is no pipe copies the conversation instead of handing it over.
+//! A shim whose standard output is not a pipe relays the conversation instead of passing its descriptors.
 
 use crate::client::BOUND;
 use crate::world::{World, eventually, programs};

@@ -1,5 +1,5 @@
-//! The files of the person's are followed while everything runs: what they say applies to the next call, what they no
-//! longer open is gone for the kernel too, and a mistake changes nothing.
+//! The user's files are watched at runtime: changes apply to the next call, access they no longer permit is
+//! unmounted, and a mistake changes nothing.
 
 mod edits;
 mod errors;
@@ -56,10 +56,10 @@ fn folder_removed_from_rule_is_unmounted() {
         ("the policy changed: 1 new rule", "the policy changed: 1 gone rule, 1 folder no longer open");
     let expected = [(opened, json!([])), (opened, json!([])), (closed, json!([world.path("docs")]))];
     assert_eq!(told.collect::<Vec<_>>(), expected.map(|(summary, closed)| (json!(summary), closed)));
-    // The next call is asked about, whatever is still mounted.
+    // The next call asks, regardless of existing mounts.
     client.open(&open).refused("the user denied this call");
     eventually("it is no root any more", BOUND, || world.roots() == [world.path("kept")]);
-    // Roots shrink first, then it is unmounted.
+    // The roots shrink first, then the path is unmounted.
     eventually("it is gone", BOUND, || client.sneak(&open).text.contains(MISSING));
     assert_eq!(client.sneak(&other).ok(), "kept");
     assert_eq!(world.sessions()[0].server_pid, server);
@@ -88,7 +88,7 @@ fn server_holding_files_removed_from_rule_is_restarted() {
 fn in_flight_call_loses_access_removed_by_policy() {
     let world = hostile::world();
     world.changes_policy(|w| w.edit(ANNOTATIONS, |f| annotate(f, "slow", json!({ "path": ["read-path"] }))));
-    // Not free any more.
+    // No longer free.
     world.changes_policy(|w| {
         w.edit(POLICY, |policy| {
             let free = rules(policy)[0]["if"]["tool"].as_array_mut().unwrap();
@@ -143,14 +143,14 @@ fn policy_change_invalidates_late_approval() {
         world.changes_policy(|w| w.put_first(rule("other", json!({ "tool": ["open"] }), then)));
         let is_asked = then == "escalate";
         if is_asked {
-            // A no would take the late yes back as well.
+            // A denial would also cancel the late approval.
             world.person.will(Next::Close);
         }
         let denied = if is_asked { "closed without an answer" } else { "DENIED: other (rule `other`)" };
         client.open(&note).refused(denied);
         assert_eq!(world.person.asked().len(), usize::from(is_asked));
         world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
-        // It is for the question that was answered.
+        // The approval applies to the answered question.
         assert_eq!(client.open(&note).ok(), "note");
         assert_eq!((world.person.count(), world.questions().missed), (0, vec![]));
     }
@@ -178,12 +178,12 @@ fn file_changes_are_detected_for_every_write_style() {
         std::fs::remove_file(world.config(POLICY)).unwrap();
         std::fs::write(world.config(POLICY), text).unwrap();
     });
-    // A link, and what it leads to.
+    // A symlink and its target.
     std::fs::copy(world.config(POLICY), &elsewhere).unwrap();
     std::fs::remove_file(world.config(POLICY)).unwrap();
     std::os::unix::fs::symlink(&elsewhere, world.config(POLICY)).unwrap();
     eventually("no trouble", BOUND, || world.status().troubles.is_empty());
-    // Whoever comes now has seen the link.
+    // A new session proves that the symlink has been processed.
     world.connect("hostile").hang_up();
     both(&|text| std::fs::write(&elsewhere, text).unwrap());
 }
@@ -206,7 +206,7 @@ fn edited_list_applies() {
     world.changes_policy(|w| w.replaces(LISTS, &lists(&["bob"])));
     call("bob").ok();
     call("alice").refused("strangers");
-    // A list that is used must be there.
+    // A list that is used must exist.
     world.replaces(LISTS, r#"{ "lists": {} }"#);
     assert!(world.trouble().contains("there is no list `friends`"), "{}", world.trouble());
     call("bob").ok();
@@ -253,7 +253,7 @@ fn next_session_uses_current_servers() {
     world.edit(SERVERS, |servers| servers["hostile"]["env"] = json!({ "MARK": "1" }));
     let mut next = world.connect("hostile");
     assert_eq!((environ(&mut next), environ(&mut running)), (true, false));
-    // A mistake leaves the servers as they were.
+    // A mistake leaves the servers unchanged.
     let good = world.read(SERVERS);
     world.edit(SERVERS, |servers| servers["hostile"]["comand"] = json!("x"));
     let trouble = world.trouble();
@@ -262,7 +262,7 @@ fn next_session_uses_current_servers() {
     assert!(environ(&mut world.connect("hostile")));
     world.replaces(SERVERS, &good);
     eventually("no trouble", BOUND, || world.status().troubles.is_empty());
-    // One that is gone is there for the sessions that have it, and for no other.
+    // A removed server stays available only to the sessions that have it.
     world.edit(SERVERS, |servers| *servers = json!({ "other": servers["hostile"] }));
     let refused = world.start("hostile").request("initialize", json!({}));
     let said = refused["error"]["message"].as_str().unwrap();

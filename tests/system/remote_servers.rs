@@ -1,5 +1,5 @@
-//! Servers that run elsewhere, by streamable HTTP: judged, asked about and on record as any other, and bounded in what they can do
-//! to us.
+//! Remote servers over streamable HTTP: judged, approved and recorded like local ones, and limited in their effect on
+//! the daemon.
 
 mod everything;
 mod fake_server;
@@ -16,7 +16,7 @@ use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// A world with one remote server, `far`: what it is told to say is free, and its looks at a path are asked about.
+/// Creates a world with one remote server, `far`: its `say` tool is free and its `look` tool requires approval.
 fn world(entry: &Value) -> World {
     World::with(|prepared| {
         let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "far", "comment": "", "args": args });
@@ -44,7 +44,7 @@ impl Client {
     }
 }
 
-/// Everything of an event that is on record.
+/// Returns all audit entries of an event.
 fn recorded(world: &World, event: &str) -> Vec<Value> {
     let log = world.log();
     let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

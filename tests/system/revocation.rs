@@ -1,4 +1,4 @@
-//! Taking back is at once, whatever the agent does meanwhile, and what was taken back stays so.
+//! Revocation takes effect at once, whatever the agent does meanwhile, and is permanent.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -16,34 +16,34 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// The calls that are under way at any time.
+/// Number of calls in flight at any time.
 const LOOPING: usize = 16;
 
-/// The time after the request from which on nothing that arrives is allowed.
+/// Time after the request from which no arriving call is allowed.
 const AT_ONCE: Duration = Duration::from_millis(10);
 
-/// The time within which it is proved that it is gone.
+/// Time within which the removal is proved.
 const PROVED: Duration = Duration::from_millis(100);
 
-/// The number of times that it is taken back, unless the environment says otherwise.
+/// Default number of revocations.
 const ROUNDS: usize = 50;
 
-/// The most rounds with one trusted process, which asks a person at most a thousand times a minute: for the file, and again for
-/// calls that were under way when it was taken back.
+/// Maximum rounds per daemon, which asks at most a thousand questions a minute: one for the file, and one for each
+/// call in flight at the revocation.
 const ROUNDS_TOGETHER: usize = 100;
 
-/// The number of rounds, by `IRONCURTAIN_REVOCATIONS`.
+/// Returns the number of rounds, from `IRONCURTAIN_REVOCATIONS`.
 fn rounds() -> usize {
     std::env::var("IRONCURTAIN_REVOCATIONS").map_or(ROUNDS, |n| n.parse().unwrap())
 }
 
-/// One revocation under looping calls.
+/// One revocation during continuous calls.
 struct Round {
-    /// From the request to the proof.
+    /// Time from the request to the proof.
     proved: Duration,
-    /// From the request to the sending of the last call that was allowed.
+    /// Time from the request to the sending of the last allowed call.
     last_allowed: Duration,
-    /// The servers that were restarted for the proof.
+    /// Servers restarted for the proof.
     restarts: usize,
 }
 
@@ -59,7 +59,6 @@ fn no_call_is_allowed_after_revocation() {
     let late = found.iter().filter(|round| round.last_allowed > AT_ONCE).count();
     let slow = found.iter().filter(|round| round.proved > PROVED).count();
     let restarts: usize = found.iter().map(|round| round.restarts).sum();
-    // It is for whoever reads the figures.
     let _ = writeln!(
         std::io::stderr(),
         "{} revocations under {LOOPING} looping calls: the last allowed call was sent {last:?} after the request, {late} \
@@ -70,11 +69,11 @@ fn no_call_is_allowed_after_revocation() {
         at(100),
     );
     assert_eq!(late, 0, "a call was allowed that was sent {last:?} after the request");
-    // The machine may be busy with other things; one in ten may be slow for that.
+    // One in ten may be slow because the machine is busy.
     assert!(slow * 10 <= found.len(), "{slow} of {} were not proved within {PROVED:?}", found.len());
 }
 
-/// Grants a file and takes it back so many times, under looping calls.
+/// Grants and revokes a file `rounds` times during continuous calls.
 fn revocations(rounds: usize) -> Vec<Round> {
     let world = hostile::world();
     hostile::answers_before(&world);
@@ -107,7 +106,7 @@ fn round(world: &World, client: &mut Client, secret: &Path) -> Round {
     Round { proved, last_allowed: last.saturating_duration_since(requested), restarts }
 }
 
-/// Calls until told, always as many at a time; when each was sent, and if it was allowed.
+/// Keeps a constant number of calls in flight until stopped. Returns when each was sent and whether it was allowed.
 fn looping(
     client: &mut Client,
     secret: &Path,
@@ -131,7 +130,7 @@ fn looping(
     calls
 }
 
-/// Allows a file for good, with the person's word.
+/// Allows a file permanently with the user's approval.
 fn allow_always(machine: &mut Machine, client: &mut Client, path: &Path) -> String {
     let before = grants(machine).len();
     let call = client.begin_call("open", json!({ "path": path }));
@@ -144,7 +143,7 @@ fn allow_always(machine: &mut Machine, client: &mut Client, path: &Path) -> Stri
     grants.iter().find(is_its).unwrap()["id"].as_str().unwrap().to_owned()
 }
 
-/// The grants, as the command lists them.
+/// Returns the grants as the command lists them.
 fn grants(machine: &Machine) -> Vec<Value> {
     let listed: Value = serde_json::from_slice(&machine.command(&["grants", "--json"]).stdout).unwrap();
     listed["grants"].as_array().unwrap().clone()
@@ -154,14 +153,14 @@ fn said(machine: &Machine, arguments: &[&str]) -> String {
     String::from_utf8(machine.command(arguments).stdout).unwrap()
 }
 
-/// The number of ends of a grant that are on record.
+/// Returns the number of recorded ends of a grant.
 fn ends_on_record(machine: &Machine, id: &str) -> usize {
     let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
     let is_its = |line: &&str| line.contains("\"event\":\"revoked\"") && line.contains(&format!("\"{id}\""));
     log.lines().filter(is_its).count()
 }
 
-/// Takes a grant back while that cannot be stored, is killed, and starts again when it can be.
+/// Revokes a grant while the revocation cannot be stored, kills the daemon, and restarts it once storing works.
 fn taken_back_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&Machine, T), because: &str) {
     let mut machine = Machine::new(hostile::install);
     let (secret, other) =
@@ -180,7 +179,7 @@ fn taken_back_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&M
         "{told}"
     );
     assert!(told.contains(because), "{told}");
-    // It is denied, listed as what it is, and a trouble; a second request says what became of it.
+    // The grant is denied, listed as unsaved and reported as a problem; a second request returns the outcome.
     let listed = grants(&machine);
     let ending = listed.iter().find(|grant| grant["id"] == json!(id)).unwrap();
     let words = ending["ending"].as_str().unwrap();
@@ -240,7 +239,7 @@ fn revocation_with_locked_database_is_permanent() {
     taken_back_while(lock, |_, other| drop(other), "database is locked");
 }
 
-/// The capabilities by which the modes of files do not hinder a process.
+/// Capabilities that exempt a process from file modes.
 const BEYOND_MODES: u64 = 0b110;
 
 #[test]
@@ -274,7 +273,7 @@ fn revocation_in_read_only_folder_is_stored_through_open_files() {
     machine.verify();
 }
 
-/// The number of kills, by `IRONCURTAIN_KILLS`.
+/// Returns the number of kills, from `IRONCURTAIN_KILLS`.
 fn kills() -> u64 {
     std::env::var("IRONCURTAIN_KILLS").map_or(12, |n| n.parse().unwrap())
 }
@@ -317,11 +316,10 @@ fn kill_during_revocation_keeps_log_and_grants_consistent() {
         eventually("the record says the same", BOUND, || is_there == (ends_on_record(&machine, &id) == 0));
         machine.verify();
     }
-    // It is for whoever reads the figures.
     let _ = writeln!(std::io::stderr(), "killed {} times: {gone} grants gone, {there} still there", kills());
 }
 
-/// Takes a grant back by a program of the person; true when it was told that it is done.
+/// Revokes a grant with a command of the user, and returns whether it reported success.
 fn revoke(home: &Path, id: &str) -> bool {
     let command = Command::new(programs().join("ironcurtain"))
         .args(["grants", "revoke", id])

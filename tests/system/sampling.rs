@@ -1,4 +1,4 @@
-//! A server that wants the client's model to answer something: the person sees it and says yes or no.
+//! Sampling requests of a server: the user sees them and allows or denies each.
 
 use crate::client::{BOUND, Client};
 use crate::scripted;
@@ -8,7 +8,7 @@ use ironcurtain_daemon::consent::{Answer, DenialReach, Lifetime, Preview, Reach,
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 
-/// Asks the model when `heard` is called, and answers with what it gets; `now` tells what the client can.
+/// Sends a sampling request when `heard` is called and returns the result; `now` returns the client's capabilities.
 const SCRIPT: &str = r#"
 import time
 waits, capabilities = None, None
@@ -48,7 +48,7 @@ fn connect(world: &World, capabilities: &Value) -> Client {
     client
 }
 
-/// Answers as a model does.
+/// Answers as a model.
 fn model(client: &mut Client) -> Value {
     let asked = client.wait_for(|m| m["method"] == "sampling/createMessage");
     let result =
@@ -129,7 +129,7 @@ fn sampling_approval_covers_one_request() {
     for (n, client) in clients.iter_mut().enumerate() {
         world.person.will(Next::Ignore);
         calls.push(client.begin_call("heard", json!({})));
-        // The same in every word, and asked about by itself.
+        // The same request again is a separate question.
         eventually("it is asked about", BOUND, || world.person.count() == n + 1);
     }
     assert!(!world.log().contains("it waits for the answer to the same question"));
@@ -139,7 +139,7 @@ fn sampling_approval_covers_one_request() {
     assert_eq!((world.questions().waiting.len(), world.person.withdrawn()), (1, vec![]), "it waits on");
     world.person.answers_late(Answer::Deny { note: None, reach: DenialReach::Call });
     assert!(clients[1].outcome(calls[1]).ok().contains("DENIED: the user denied it"));
-    // Nor does what was granted meanwhile settle one.
+    // An approval of something else does not settle it.
     world.person.will(Next::Ignore);
     let call = clients[0].begin_call("heard", json!({}));
     eventually("it is asked about", BOUND, || world.person.count() == 3);
@@ -147,7 +147,7 @@ fn sampling_approval_covers_one_request() {
     world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
     let opens = clients[1].begin_call("open", json!({ "path": file }));
     eventually("a grant is given", BOUND, || world.grants().len() == 1);
-    // Its server asks for the model as well, and is told no.
+    // The other server requests sampling as well and is refused.
     clients[1].outcome(opens);
     assert_eq!(world.questions().waiting.len(), 1);
     world.person.answers_late(Answer::Deny { note: None, reach: DenialReach::Call });
@@ -165,7 +165,7 @@ fn unanswered_sampling_request_accepts_no_late_approval() {
     world.person.will(Next::Ignore);
     assert!(client.call("heard", json!({})).ok().contains("did not answer within 1 s"));
     assert_eq!((world.person.asked().len(), world.questions().missed), (1, vec![]));
-    // The next one is a question, and its own yes serves it.
+    // The next request is a separate question with its own approval.
     world.person.will(Next::Allow(Reach::Request, Lifetime::Once));
     let call = client.begin_call("heard", json!({}));
     model(&mut client);
@@ -177,7 +177,7 @@ fn unanswered_sampling_request_accepts_no_late_approval() {
 fn paused_agent_gets_no_sampling_even_if_setting_allows() {
     let world = world("allow");
     let mut client = connect(&world, &json!({ "sampling": {} }));
-    // Asked for before the pause, and asked by the server after it.
+    // The call was sent before the pause, the sampling request after it.
     let call = client.begin_call("slow", json!({}));
     let session = world.sessions()[0].id.clone();
     eventually("the call is at its server", BOUND, || world.log().contains("\"slow\""));

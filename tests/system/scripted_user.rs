@@ -1,4 +1,4 @@
-//! A person made of a list of answers.
+//! A scripted user with a list of answers.
 
 use ironcurtain_daemon::consent::{
     Answer, Consent, DenialReach, Lifetime, Piece, Question, Reach, Slot, Withdrawn,
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The path of each line of a question, the first where it has two.
+/// Returns the path of each line of a question, or the first path of a line with two.
 pub fn paths(question: &Question) -> Vec<&str> {
     question.consequences.iter().filter_map(|line| line.object.iter().find_map(path)).collect()
 }
@@ -19,25 +19,24 @@ fn path(piece: &Piece) -> Option<&str> {
     }
 }
 
-/// The person's reaction to the next question.
+/// The user's reaction to the next question.
 pub enum Next {
-    /// Allows the offer of this reach.
+    /// Allows the offer with this reach and lifetime.
     Allow(Reach, Lifetime),
-    /// Allows the first of these reaches that is offered, for the session; once, where it is for no longer.
+    /// Allows the first offered reach of the list for the session, or once if no longer lifetime is offered.
     AllowFirst(Vec<Reach>),
-    /// Denies.
     Deny,
-    /// Denies with this note, and more than the call.
+    /// Denies with this reach and note.
     DenyMore(DenialReach, Option<String>),
     /// Closes the dialog.
     Close,
     /// Never answers.
     Ignore,
-    /// Does something first, then what comes next.
+    /// Runs a closure first, then reacts as given.
     After(Box<dyn FnOnce(&Question) + Send>, Box<Next>),
 }
 
-/// Answers questions in order; denies when there are more questions than answers.
+/// Answers questions in order, and denies when the list is empty.
 #[derive(Default)]
 pub struct Person {
     next: Mutex<VecDeque<Next>>,
@@ -49,7 +48,7 @@ pub struct Person {
 }
 
 impl Person {
-    /// Denies from now on what is not about a call, such as the folder that an agent works in; it counts for nothing.
+    /// From now on denies questions that do not concern a call, such as workspace proposals, without counting them.
     pub fn looks_at_calls_alone(&self) {
         self.calls_alone.store(true, Ordering::Relaxed);
     }
@@ -58,27 +57,27 @@ impl Person {
         self.next.lock().unwrap().push_back(next);
     }
 
-    /// Forgets the answers that were not needed.
+    /// Discards the unused answers.
     pub fn forget(&self) {
         self.next.lock().unwrap().clear();
     }
 
-    /// The questions since the last look.
+    /// Returns the questions since the last query.
     pub fn asked(&self) -> Vec<Question> {
         std::mem::take(&mut self.asked.lock().unwrap())
     }
 
-    /// The number of questions that there were since the last look.
+    /// Returns the number of questions since the last query.
     pub fn count(&self) -> usize {
         self.asked.lock().unwrap().len()
     }
 
-    /// Answers the oldest question that was ignored so far.
+    /// Answers the oldest question that was ignored.
     pub fn answers_late(&self, answer: Answer) {
         self.ignored.lock().unwrap().remove(0).answer(answer);
     }
 
-    /// The notices since the beginning.
+    /// Returns all notices so far.
     pub fn told(&self) -> Vec<String> {
         self.told.lock().unwrap().clone()
     }

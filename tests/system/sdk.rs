@@ -1,4 +1,4 @@
-//! The client of a real SDK, which asks for the revision without a handshake first.
+//! The client of a real SDK, which requests the stateless protocol version first.
 
 use crate::world::{World, installed};
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! Secrets in the encrypted file that the person chose, where no keyring answers: the real command, the real trusted process.
+//! Secrets in the encrypted file, chosen by the user because no keyring is available: real command, real daemon.
 //!
-//! - Neither a secret nor the passphrase stands in a file, on a command line or in an answer.
+//! - Neither a secret nor the passphrase appears in a file, on a command line or in a response.
 
 use crate::client::Client;
 use crate::secrets::{
@@ -17,7 +17,7 @@ use std::process::{Command, Output, Stdio};
 
 pub const PASSPHRASE: &str = "four words that nobody knows 7b1d";
 
-/// The command for this home, with this on its standard input and no keyring.
+/// Returns the command for this home, with piped standard input and no keyring.
 fn command(ours: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
     command.args(arguments).env("IRONCURTAIN_HOME", ours);
@@ -39,7 +39,7 @@ pub fn run(ours: &Path, arguments: &[&str], input: &str) -> (bool, String) {
     with_input(command(ours, arguments), input)
 }
 
-/// Types at a terminal of its own: after each prompt that is awaited, a line.
+/// Script that types one line at a terminal after each expected prompt.
 const TYPIST: &str = r"
 import json, os, pty, sys
 lines = json.load(sys.stdin)
@@ -75,7 +75,7 @@ pub fn type_at_terminal(ours: &Path, arguments: &[&str], lines: &[(&str, &str)])
     with_input(typist, &json!(lines).to_string())
 }
 
-/// Keeps the secret in a new file.
+/// Stores the secret in a new file.
 pub fn make(ours: &Path) -> PathBuf {
     let made = run(ours, &["secrets", "set", "api", "--make-file"], &format!("{SECRET}\n{PASSPHRASE}\n"));
     assert!(made.0 && made.1.contains("secrets.age` has `api`"), "{made:?}");
@@ -182,7 +182,7 @@ fn full_disk_and_external_change_lose_no_secret() {
         let ours = place.ours();
         let file = make(&ours);
         let whole = fs::read(&file).unwrap();
-        // No file may have a byte.
+        // Limits file sizes to zero.
         let mut full = Command::new("sh");
         full.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]).arg(programs().join("ironcurtain"));
         full.args(["secrets", "set", "more"]).env("IRONCURTAIN_HOME", &ours);
@@ -247,10 +247,7 @@ fn terminal_asks_first_and_reads_passphrase_twice_without_echo() {
         assert!(!said.0 && said.1.contains("Nothing was stored.") && !file.exists(), "{said:?}");
         let other = [(asked, "y"), (secret, SECRET), (new, PASSPHRASE), (again, "four others in place")];
         let said = type_at_terminal(&ours, &set, &other);
-        assert!(
-            !said.0 && said.1.contains("the two passphrases differ") && !file.exists(),
-            "{said:?}"
-        );
+        assert!(!said.0 && said.1.contains("the two passphrases differ") && !file.exists(), "{said:?}");
         let short = [(asked, "y"), (secret, SECRET), (new, "short"), (again, "short")];
         let said = type_at_terminal(&ours, &set, &short);
         assert!(!said.0 && said.1.contains("the passphrase is too short") && !file.exists(), "{said:?}");

@@ -1,6 +1,6 @@
-//! Secrets that the desktop's keyring keeps: a real one, on a bus of the test's own.
+//! Secrets in the desktop keyring: a real keyring on a private bus.
 //!
-//! - What a secret is stands in no file, on no command line and in no answer but the one that the server gives about it.
+//! - A secret's value appears in no file, command line or response, except in the server's own answer about it.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -16,19 +16,19 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// The secret. Nothing else in the tests has it in it.
+/// The secret, a string unique to these tests.
 pub const SECRET: &str = "s3cr3t-of-the-keyring-9f2c";
 
-/// Its SHA-256, which the server answers with.
+/// SHA-256 of the secret, which the server returns.
 pub const PROOF: &str =
     "import hashlib, os; print(hashlib.sha256(os.environ['API_KEY'].encode()).hexdigest())";
 
-/// Starts a keyring that is unlocked, and then what is to be run.
+/// Starts an unlocked keyring and then the given command.
 pub const UNLOCKED: &str = r#"
     printf pw | gnome-keyring-daemon --unlock --components=secrets --daemonize > /dev/null 2>&1
     exec "$0" "$@""#;
 
-/// The same, locked again.
+/// As [`UNLOCKED`], but locks the keyring again.
 const LOCKED: &str = r#"
     printf pw | gnome-keyring-daemon --unlock --components=secrets --daemonize > /dev/null 2>&1
     IRONCURTAIN_HOME="$HOME/ic" "$IRONCURTAIN" secrets set api < "$HOME/../secret"
@@ -36,10 +36,10 @@ const LOCKED: &str = r#"
         org.freedesktop.Secret.Service.Lock array:objpath:/org/freedesktop/secrets/collection/login > /dev/null
     exec "$0" "$@""#;
 
-/// Without any.
+/// Runs the command without a keyring.
 pub const NONE: &str = r#"exec env DBUS_SESSION_BUS_ADDRESS=unix:path=/nonexistent "$0" "$@""#;
 
-/// Runs `body` on a bus of its own, after a script. `test` is the whole name of the test.
+/// Runs `body` on a private bus after a script. `test` is the full name of the test.
 pub fn on_a_bus(test: &str, script: &str, body: impl FnOnce()) {
     if is_inside() {
         return body();
@@ -59,7 +59,7 @@ pub fn on_a_bus(test: &str, script: &str, body: impl FnOnce()) {
     run_inside_by(test, &[], &command);
 }
 
-/// The command, with this on its standard input.
+/// Runs the command with this standard input.
 fn ironcurtain(arguments: &[&str], input: &str) -> Output {
     let mut command = Command::new(programs().join("ironcurtain"));
     command
@@ -77,7 +77,7 @@ pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// A server that runs here, whose variable is in the keyring.
+/// Configures a local server whose variable is in the keyring.
 pub fn install(prepared: &Prepared, secret: &str) {
     hostile::install(prepared);
     let path = prepared.home.config.join("mcp-servers.json");
@@ -99,7 +99,7 @@ pub fn sha256(text: &str) -> String {
     said.split(' ').next().unwrap().to_owned()
 }
 
-/// Files below a folder that have this text in them.
+/// Returns the files below a folder that contain a text.
 pub fn files_with(text: &str, dir: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -118,7 +118,7 @@ pub fn files_with(text: &str, dir: &Path) -> Vec<String> {
     found
 }
 
-/// The command lines of all processes that have this text in them.
+/// Returns the command lines of all processes that contain a text.
 pub fn command_lines_with(text: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
@@ -242,7 +242,7 @@ fn without_keyring_secrets_are_refused_and_stored_nowhere() {
     });
 }
 
-/// Cuts the log, and the file that knows its newest entry with it.
+/// Truncates the log together with the file that stores its head.
 fn cut(home: &ironcurtain_daemon::Home) {
     let log = home.audit().join("audit.jsonl");
     let text = fs::read_to_string(&log).unwrap();
@@ -274,7 +274,7 @@ fn keyring_detects_log_truncated_with_its_head() {
         };
         world.restart_after(|| {
             let (whole, said) = verify();
-            assert!(whole && said.contains("recorded in `audit-head.json` and the keyring"), "{said}");
+            assert!(whole && said.contains("confirmed by `audit-head.json` and the keyring"), "{said}");
         });
         assert_eq!(world.status().troubles, Vec::<String>::new());
         world.restart_after(|| {
@@ -307,7 +307,7 @@ fn plain_secrets_move_to_keyring_and_still_reach_server() {
         assert!(looked.0 && looked.1.contains("hostile-API_KEY") && !looked.1.contains(SECRET), "{looked:?}");
         let file = || fs::read_to_string(world.home.config.join("mcp-servers.json")).unwrap();
         assert!(file().contains(SECRET), "nothing moves without a yes");
-        // Another secret of that name stays, and so does the plain one.
+        // A different secret with that name is kept, and so is the plain one.
         assert!(ironcurtain(&["set", "hostile-API_KEY"], "another").status.success());
         let refused = run(&["secrets", "move", "--yes"]);
         assert!(!refused.0 && refused.1.contains("another secret `hostile-API_KEY` already"), "{refused:?}");
@@ -358,7 +358,7 @@ fn importing_client_server_moves_its_secret_to_keyring() {
         assert!(servers.contains("keyring:notes-TOKEN") && !servers.contains(SECRET), "{servers}");
         assert!(!fs::read_to_string(&settings).unwrap().contains(SECRET));
         assert_eq!(text(&ironcurtain(&["list"], "")).trim(), "notes-TOKEN");
-        // The client gets back what it had.
+        // Disconnecting restores the client's settings.
         let back = run(&["clients", "disconnect", "cursor", "--yes"]);
         assert!(back.0 && !back.1.contains(SECRET), "{back:?}");
         assert!(fs::read_to_string(&settings).unwrap().contains(SECRET));

@@ -1,4 +1,4 @@
-//! `ironcurtain servers add`: one command from a name, a package or a maker's snippet to a server that works.
+//! `ironcurtain servers add`: from a name, a package or a snippet to a working server with one command.
 
 use crate::annotating::{listing, served, tool};
 use crate::client::{BOUND, Client};
@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Runs `servers add`; whether it worked, and all it said.
+/// Runs `servers add` and returns whether it succeeded and its output.
 fn add(ours: &Path, person: &Path, words: &[&str], snippet: &str) -> (bool, String) {
     let root: &[&str] = if is_root() { &["--allow-root"] } else { &[] };
     let mut child = Command::new(programs().join("ironcurtain"))
@@ -80,7 +80,7 @@ fn server_that_fails_to_start_is_not_added() {
     assert_eq!(entry(&place, "printed"), Value::Null);
     let sandboxed = json!({ "x": { "command": "c", "sandbox": false } }).to_string();
     let (added, said) = add(&place.ours(), &place.home.person, &["-", "--yes"], &sandboxed);
-    assert!(!added && said.contains("it sets `sandbox`, which only you decide"), "{said}");
+    assert!(!added && said.contains("it sets `sandbox`, which only you may decide"), "{said}");
 }
 
 #[test]
@@ -102,12 +102,12 @@ fn added_server_works_with_its_own_home() {
     );
     assert!(!world.path(".cache-of-mine").exists());
     let mut client = world.connect("printed");
-    // It reaches nothing, and so even a tool that nobody has looked at is free.
+    // The server reaches nothing, so even an unreviewed tool needs no approval.
     client.call("zap", json!({ "what": "x" }));
     assert_eq!(world.person.count(), 0);
 }
 
-/// With the real registry.
+/// Uses the real registry.
 #[test]
 fn registry_package_is_added_with_one_command() {
     let mut folder = String::new();
@@ -116,7 +116,7 @@ fn registry_package_is_added_with_one_command() {
         let ours = home.config.parent().unwrap();
         std::fs::create_dir_all(home.person.join("db")).unwrap();
         folder = format!("folder={}", home.person.join("db").display());
-        // The catalog knows the package, and what it needs to start.
+        // The catalog knows the package and its required arguments.
         let words = ["pypi:mcp-server-sqlite", "--yes", "--set", &folder];
         let (added, said) = add(ours, &home.person, &words, "");
         assert!(added && said.contains("It has 6 tools, already annotated."), "{said}");
@@ -137,7 +137,7 @@ fn registry_package_is_added_with_one_command() {
     assert!(client.call("calculate", json!({ "expression": "6 * 7" })).ok().contains("42"));
 }
 
-/// A bundle with a Python program, which is given the folder that its settings ask for.
+/// Builds a bundle with a Python program that receives the folder from the bundle's settings.
 fn bundle(base: &Path, script: &str) -> String {
     let (bundle, packed) = (base.join("bundle"), base.join("notes.mcpb"));
     std::fs::create_dir_all(bundle.join("server")).unwrap();
@@ -160,10 +160,10 @@ fn bundle_is_added_with_the_chosen_folder() {
     let place = Place::new(|_| {});
     let packed = &bundle(place.base(), &listing(&json!([tool("read_it", &["path"])])));
     let (added, said) = add(&place.ours(), &place.home.person, &[packed, "--yes"], "");
-    let proposed = "it needs `--set folder=...`: Where notes are (it proposes `${HOME}`)";
+    let proposed = "the bundle requires `--set folder=...`: Where notes are (suggested: `${HOME}`)";
     assert!(!added && said.contains(proposed), "{said}");
     let unpacked = place.home.data.join("bundles");
-    assert_eq!(std::fs::read_dir(&unpacked).unwrap().count(), 0, "nothing of it stays");
+    assert_eq!(std::fs::read_dir(&unpacked).unwrap().count(), 0, "the files are removed");
     let folder = place.home.person.join("docs");
     let set = format!("folder={}", folder.display());
     let (added, said) = add(&place.ours(), &place.home.person, &[packed, "--set", &set, "--yes"], "");
@@ -178,7 +178,7 @@ fn bundle_is_added_with_the_chosen_folder() {
     assert_eq!(entry["worksWith"], json!([folder]));
 }
 
-/// A world with a server of a bundle whose tool writes a note to its folder, and does this first.
+/// Creates a world with a bundle server whose tool runs `first` and then writes a note to its folder.
 fn noting(first: &str) -> World {
     let put = "def put():\n    try: open(sys.argv[1] + '/note.txt', 'w').write('x')\n    except OSError as e: return str(e)\n    return 'kept'\n";
     let answer = "if m.get('method') == 'tools/call': print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': {'content': [{'type': 'text', 'text': put()}]}}), flush=True); continue";
@@ -186,7 +186,7 @@ fn noting(first: &str) -> World {
     let script = format!("import os, sys\n{put}{first}\n{}", served(&tools, answer));
     World::with(|prepared| {
         let home = &prepared.home;
-        // It is about what the kernel shows, so the tool itself is free.
+        // The test checks what the kernel shows, so the tool itself is allowed.
         let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
         let rules = [
             rule("notes", json!({ "server": ["notes"], "tool": ["put"] }), "allow"),
@@ -219,7 +219,7 @@ fn bundle_folder_is_mounted_only_between_approval_and_revocation() {
     );
     assert_eq!(question.reason, "the server is set up to work with this; it is shown it only if you say so");
     client.hang_up();
-    // The no stands until it is taken back.
+    // The denial holds until it is undone.
     let mut client = world.connect("notes");
     assert!(put(&mut client).starts_with("[Errno 2]") && world.person.asked().is_empty());
     client.hang_up();

@@ -1,4 +1,4 @@
-//! The words about a server and its tools, beside the behaviour of a session.
+//! What the commands say about a server and its tools, compared with the behaviour of a session.
 
 use crate::annotating::{served, tool};
 use crate::remote_servers::Far;
@@ -10,7 +10,7 @@ use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 use std::fs;
 
-/// The fate of calls of a tool that nobody has annotated.
+/// Outcome of calls to an unannotated tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Free,
@@ -30,7 +30,7 @@ impl Fate {
     }
 }
 
-/// A world with these servers and the policy that ships.
+/// Creates a world with these servers and the shipped policy.
 fn world(servers: &Value) -> World {
     World::with(|prepared| {
         fs::write(prepared.home.config.join("mcp-servers.json"), servers.to_string()).unwrap();
@@ -76,7 +76,7 @@ fn unannotated_tool_behaves_as_the_command_says() {
         table.iter().map(|(name, entry, _)| ((*name).to_owned(), entry.clone())).collect();
     let world = world(&servers.into());
     for (name, entry, fate) in &table {
-        // Nothing tells what the argument of `zap` is.
+        // The argument of `zap` is undescribed.
         let said = told(&world, &["servers", "annotate", name, "--yes"]);
         let line = format!("  zap: {}, because it is unclear what `what` means.", fate.words());
         assert!(said.contains(&line), "{name}: {line} in\n{said}");
@@ -129,7 +129,7 @@ fn pasted_url_is_added_as_remote_and_asks_at_every_call() {
     assert_eq!((asked.len(), asked[0].remote, asked[0].sandboxed), (2, true, false));
 }
 
-/// From now on it answers those who have its token.
+/// From now on answers only requests with its token.
 fn wants_a_token(far: &Far) {
     far.will(move |asked, back| {
         let is_known = asked.header("authorization") == "Bearer t0ken-for-far";
@@ -168,7 +168,7 @@ fn typed_token_is_stored_and_sent_only_after_approval() {
     assert!(far.asked().iter().all(|asked| asked.header("authorization").is_empty()), "tried without it");
     let (done, said) = run(&ours, &["servers", "annotate", "far", "--yes"], &format!("{PASSPHRASE}\n"));
     assert!(done && said.contains("look - look"), "{said}");
-    // The same address again is the same server with another token.
+    // The same address with another token is the same server.
     let typed = format!("another-token\n{PASSPHRASE}\n");
     let (added, said) = run(&ours, &["servers", "add", &url, "--token", "--later"], &typed);
     assert!(added && said.contains("`far` is in"), "{said}");

@@ -1,4 +1,4 @@
-//! Sessions are apart, and what they have ends with them.
+//! Sessions are isolated, and their resources end with them.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -109,7 +109,7 @@ fn concurrent_calls_keep_their_order() {
     let greeting = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     client.request("initialize", greeting);
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-    // Sent while the server is not settled yet.
+    // Sent while the server's start is incomplete.
     let calls: Vec<u64> = (0..50).map(|n| client.begin_call("echo", json!({ "n": n }))).collect();
     let mut answered = Vec::new();
     while answered.len() < calls.len() {

@@ -1,4 +1,4 @@
-//! However the trusted process ends: what its servers left that runs unasked is moved away, and that is on record, once.
+//! Shutdown of the daemon in every way: autostart files left by servers are quarantined and recorded exactly once.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -8,8 +8,8 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// A machine whose trusted process stands still, with a session whose server has made since then a file that runs unasked, and
-/// another one, in a granted folder.
+/// Returns a machine with a suspended daemon and a session whose server has since created an autostart file and
+/// another file in a granted folder.
 fn left_behind() -> (Machine, Client, [PathBuf; 2]) {
     let mut machine = Machine::new(hostile::install);
     let report = machine.file("docs/below/report.txt", "text");
@@ -17,7 +17,7 @@ fn left_behind() -> (Machine, Client, [PathBuf; 2]) {
     let mut client = machine.connect();
     let call = client.begin_call("change", json!({ "path": report }));
     machine.wait_until_said("Your answer: ");
-    // The folder, for this session.
+    // Answer 5: the folder, for this session.
     machine.types("5");
     client.outcome(call).ok();
     let folder = report.parent().unwrap();
@@ -32,7 +32,7 @@ fn left_behind() -> (Machine, Client, [PathBuf; 2]) {
     (machine, client, left)
 }
 
-/// The lines on record that a file was quarantined, of a path.
+/// Returns the audit entries about the quarantine of a path.
 fn told(machine: &Machine, path: &Path) -> Vec<String> {
     let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
     let about = format!("`{}`", path.to_str().unwrap());
@@ -40,7 +40,7 @@ fn told(machine: &Machine, path: &Path) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// The file that runs unasked is gone and on record, the other one is as it was.
+/// Asserts that the autostart file is gone and recorded, and that the other file is unchanged.
 #[track_caller]
 fn is_in_order(machine: &Machine, [startup, plain]: &[PathBuf; 2]) {
     assert!(!startup.exists() && plain.exists());
@@ -50,7 +50,7 @@ fn is_in_order(machine: &Machine, [startup, plain]: &[PathBuf; 2]) {
     assert!(told[0].contains(&format!("was moved to `{}/", place.to_str().unwrap())), "{told:?}");
 }
 
-/// It goes on.
+/// Resumes the daemon.
 fn thaw(machine: &Machine) {
     kill_process(pid(machine.pid()), Signal::CONT).unwrap();
 }
@@ -69,12 +69,12 @@ fn sigterm_to_daemon_quarantines_autostart_files() {
 
 #[test]
 fn signal_to_all_processes_quarantines_autostart_files() {
-    // As when the person logs out. The supervisors hear it first.
+    // As on logout: the supervisors receive the signal first.
     let (mut machine, client, left) = left_behind();
     let all = descendants(machine.pid());
     assert!(all.len() > 1, "{all:?}");
     for process in &all {
-        // Ended by the one before it, it needs no signal.
+        // The supervisor may already have been terminated by the previous one.
         let _ = kill_process(pid(process.pid), Signal::TERM);
     }
     kill_process(pid(machine.pid()), Signal::TERM).unwrap();
@@ -90,7 +90,7 @@ fn stop_command_quarantines_autostart_files() {
     let (mut machine, client, left) = left_behind();
     thaw(&machine);
     assert!(machine.command(&["stop"]).status.success());
-    // It returns when all is done and another one can start, not before.
+    // The command returns only after cleanup is complete and another daemon can start.
     is_in_order(&machine, &left);
     let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
     assert!(log.lines().last().unwrap().contains("the trusted process ended"), "{log}");
@@ -112,7 +112,7 @@ fn killed_daemons_final_scan_runs_at_next_start_and_reports_once() {
         machine.start();
         eventually("its mention", BOUND, || !told(&machine, &left[0]).is_empty());
         is_in_order(&machine, &left);
-        // It is told once.
+        // The quarantine is reported once.
         kill_process(pid(machine.pid()), Signal::TERM).unwrap();
         machine.wait();
         machine.start();
@@ -131,13 +131,14 @@ fn final_scan_completes_after_kills_at_any_instant() {
         let (mut machine, client, left) = left_behind();
         machine.kill();
         machine.spawn();
-        // The instant that is tried: the journal is read, the folder is looked at, and what is found is told.
+        // Varies the instant of the kill across reading the journal, scanning the folder and reporting the result.
         std::thread::sleep(std::time::Duration::from_millis(millis));
         machine.kill();
         later += usize::from(told(&machine, &left[0]).is_empty());
         machine.start();
         eventually("its mention", BOUND, || !told(&machine, &left[0]).is_empty());
-        // Every last look is over when it has ended. Killed between the record and the journal, it is told twice.
+        // Every final scan is complete by now. A kill between the audit entry and the journal entry causes a second
+        // report.
         assert!(machine.command(&["stop"]).status.success());
         assert!(!left[0].exists() && left[1].exists());
         assert!(matches!(told(&machine, &left[0]).len(), 1 | 2), "{:?}", told(&machine, &left[0]));
@@ -152,14 +153,16 @@ fn stop_command_names_sandboxes_still_being_scanned() {
     let (mut machine, client, left) = left_behind();
     thaw(&machine);
     let session = machine.only_session();
-    // One whose sandbox does not end by itself.
+    // Picks a process whose sandbox does not exit by itself.
     let all = descendants(machine.pid());
     let supervisor = all.iter().find(|p| p.exe().ends_with("ironcurtain-sandbox")).unwrap();
     kill_process(pid(supervisor.pid), Signal::STOP).unwrap();
     let stopped = machine.command(&["stop"]);
     let said = String::from_utf8_lossy(&stopped.stderr).into_owned();
     assert!(
-        said.contains(&format!("Scanning for files that other programs may run: session {session}, server hostile")),
+        said.contains(&format!(
+            "Scanning for files that other programs may run: session {session}, server hostile"
+        )),
         "{said}"
     );
     assert!(stopped.status.success());

@@ -1,4 +1,4 @@
-//! Clients and servers of the revision without a handshake, with each other and with those that have one.
+//! Stateless (2026-07-28) clients and servers, with each other and with handshake ones.
 
 mod version_detection;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A server with a handshake that asks for something in every call.
+/// A handshake server that sends a request to the client during every call.
 const ASKS: &str = r#"
 for m in messages():
     method = m.get("method")
@@ -28,7 +28,7 @@ for m in messages():
         say(id=m["id"], result={"tools": []})
 "#;
 
-/// A server without a handshake that asks for roots and for a name in every call.
+/// A stateless server that requests roots and a name in every call.
 const ALONE: &str = r#"
 OWN = "io.modelcontextprotocol/"
 for m in messages():
@@ -66,7 +66,7 @@ fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/stateless").join(name)
 }
 
-/// A world whose server is the one of the Python SDK, with these arguments.
+/// Creates a world whose server is the one of the Python SDK, with these arguments.
 fn python(args: &[&str]) -> World {
     World::with(|prepared| install(prepared, args))
 }
@@ -85,7 +85,7 @@ fn install(prepared: &Prepared, args: &[&str]) {
     std::fs::write(prepared.home.config.join("mcp-servers.json"), servers).unwrap();
 }
 
-/// The words of the Python SDK's client after a conversation with the server of a command.
+/// Returns what the Python SDK's client reports after a conversation with a command's server.
 fn says(mode: &str, command: &mut Command) -> Value {
     let (program, args) = (command.get_program().to_owned(), command.get_args().map(ToOwned::to_owned));
     let args: Vec<_> = args.collect();
@@ -114,7 +114,7 @@ fn direct(mode: &str, args: &[&str]) -> Value {
     says(mode, Command::new("/usr/bin/python3").arg(script("server.py")).args(args))
 }
 
-/// Sends a request as a client without a handshake does.
+/// Sends a request as a stateless client.
 pub fn begin(client: &mut Client, method: &str, mut params: Value) -> u64 {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
@@ -122,13 +122,13 @@ pub fn begin(client: &mut Client, method: &str, mut params: Value) -> u64 {
     client.begin(method, params)
 }
 
-/// Sends a request as a client without a handshake does, and waits for its answer.
+/// Sends a request as a stateless client and waits for its response.
 pub fn request(client: &mut Client, method: &str, params: Value) -> Value {
     let id = begin(client, method, params);
     client.answer(id)
 }
 
-/// The text of a tool's result as JSON.
+/// Parses the text of a tool result as JSON.
 fn told(answer: &Value) -> Value {
     let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
     serde_json::from_str(text).unwrap_or_else(|_| panic!("{answer}"))
@@ -158,7 +158,7 @@ fn handshake_sdk_client_uses_stateless_sdk_server() {
     assert_eq!(told["call"]["structuredContent"], json!({ "result": "hello Ada" }));
     let direct = direct("auto", &["--alone"]);
     assert_eq!((&told["tools"]["tools"], &told["server"]), (&direct["tools"]["tools"], &direct["server"]));
-    // It is known by now, and greeted without a handshake at once.
+    // The server is known to be stateless by now and gets no handshake.
     assert_eq!(through(&world, "legacy")["asked"], json!(["Who are you?"]));
 }
 

@@ -1,4 +1,4 @@
-//! One person's machine in a temporary directory: a home, and our files, prepared before anything runs.
+//! A user's machine in a temporary directory: a home with IronCurtain's files, prepared before anything runs.
 
 use ironcurtain_daemon::Home;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ pub struct Place {
     _dir: TempDir,
 }
 
-/// Settings by which a person is asked each time, as often as a test has it: how much is asked is a test of its own.
+/// Settings that disable rate limits on questions, which have their own tests.
 const ASKED_FREELY: &str = r#"{ "questionsPerMinute": 1000, "denialHoldsSeconds": 0 }"#;
 
 impl Place {
     pub fn new(prepare: impl FnOnce(&Prepared)) -> Self {
-        // Not in `/tmp`, of which every sandbox has its own.
+        // Not in `/tmp`, because every sandbox has its own.
         let dir = tempfile::Builder::new().prefix("ic").tempdir_in("/var/tmp").unwrap();
         let base = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(base.join("person/docs")).unwrap();
@@ -27,22 +27,22 @@ impl Place {
         Self { home, base, _dir: dir }
     }
 
-    /// All of it.
+    /// Returns the directory that contains everything.
     pub fn base(&self) -> &Path {
         &self.base
     }
 
-    /// The folder of `IRONCURTAIN_HOME`.
+    /// Returns the folder in `IRONCURTAIN_HOME`.
     pub fn ours(&self) -> PathBuf {
         self.base.join("ic")
     }
 
-    /// The folder for temporary files.
+    /// Returns the folder for temporary files.
     pub fn temporary(&self) -> PathBuf {
         self.base.join("tmp")
     }
 
-    /// Makes a file in the person's home.
+    /// Creates a file in the user's home.
     pub fn file(&self, below: &str, content: &str) -> PathBuf {
         let path = self.home.person.join(below);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -51,7 +51,7 @@ impl Place {
     }
 }
 
-/// The things that can be prepared before the trusted process starts.
+/// Files that can be prepared before the daemon starts.
 pub struct Prepared {
     pub home: Home,
 }

@@ -1,4 +1,4 @@
-//! Tools that nobody has annotated: refused, or asked about with all they are given, where the entry says so.
+//! Unannotated tools: refused, or approved with all their arguments shown if the entry says so.
 
 use crate::scripted;
 use crate::scripted_user::Next;
@@ -6,7 +6,7 @@ use crate::world::World;
 use ironcurtain_daemon::consent::{Consequence, Lifetime, Piece, Reach, Verb};
 use serde_json::{Value, json};
 
-/// Reads what any argument called `file` names, as far as it can.
+/// Reads the file named by any argument called `file`, if it can.
 const READS: &str = r#"
 for m in messages():
     if m["method"] == "initialize": greet(m)
@@ -16,7 +16,7 @@ for m in messages():
         except OSError as e: answer(m, e.strerror)
 "#;
 
-/// A server that reaches something outside of its session, with these keys in its entry and the policy that ships.
+/// Creates a server with access outside its session, with these keys in its entry and the shipped policy.
 fn world(keys: Value) -> World {
     let mut entry = json!({ "sandbox": { "network": { "allowedDomains": ["a.example"] } } });
     entry.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
@@ -41,10 +41,10 @@ fn unannotated_tool_is_refused_unless_entry_asks() {
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.call("zap", json!({})).ok(), "read: ");
     assert!(world.log().contains(r#""rule":"structural-unannotated""#));
-    // Once is once.
+    // A one-time approval is used up.
     client.call("zap", json!({})).refused("the user denied this call");
     assert_eq!(world.person.count(), 2);
-    // What is annotated is judged as ever.
+    // Annotated tools are judged as usual.
     client.call("open", json!({ "path": "/x", "more": 1 })).refused("has no argument `more`");
 }
 
@@ -82,7 +82,7 @@ fn unannotated_tool_question_shows_arguments_and_no_effects() {
     assert_eq!(offers, [(Reach::Paths, &[Lifetime::Once][..]), (Reach::Tool, &[Lifetime::Session][..])]);
     let whole = format!("{} may call delete_all with query: \u{201c}xxx", question.client.name);
     assert!(question.offers[0].sentence.starts_with(&whole), "{:?}", question.offers);
-    // More than anybody reads is not asked about.
+    // A question too long to read is refused.
     let refused = client.call("delete_all", json!({ "query": "x".repeat(300 * 1024) }));
     refused.refused("this call sends 300 kB of text, too long to show");
     assert_eq!(world.person.count(), 0);

@@ -1,4 +1,5 @@
-//! Text that the user did not write: it names no secret of theirs, and nothing of it is started or connected to before a yes.
+//! Snippets from other authors: they cannot reference the user's secrets, and nothing in them starts or connects
+//! before approval.
 
 use crate::annotating::{listing, tool};
 use crate::remote_servers::Far;
@@ -11,7 +12,7 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::Path;
 
-/// A file with a snippet of one server.
+/// Writes a snippet file for one server.
 fn snippet(place: &Place, entry: &Value) -> String {
     let file = place.base().join("snippet.json");
     fs::write(&file, json!({ "mcpServers": { "printed": entry } }).to_string()).unwrap();
@@ -66,7 +67,7 @@ fn user_secret_is_in_the_entry_but_not_in_the_trial_run() {
     });
 }
 
-/// A server that leaves a file in its home when it starts, with the variable `KEY`.
+/// A server that creates a file in its home at start, with the variable `KEY`.
 fn marking(place: &Place) -> (String, std::path::PathBuf) {
     let mark = "import os\nopen(os.path.expanduser('~/started'), 'w').write(os.environ.get('KEY', 'none'))\n";
     let script = mark.to_owned() + &listing(&json!([tool("read_it", &["path"])]));
@@ -144,7 +145,7 @@ fn snippet_cannot_set_ironcurtain_options() {
         let mut entry = base.clone();
         entry[key] = value;
         let (added, said) = run(&place.ours(), &["servers", "add", &snippet(&place, &entry), "--later"], "");
-        let refused = format!("it sets `{key}`, which only you decide; remove it");
+        let refused = format!("it sets `{key}`, which only you may decide; remove it");
         assert!(!added && said.contains(&refused), "{said}");
     }
     let talks = json!({ "command": "/usr/bin/python3", "autoApprove": ["*"], "description": "Safe.", "disabled": false });
@@ -157,7 +158,7 @@ fn snippet_cannot_set_ironcurtain_options() {
     );
 }
 
-/// Moves a project's servers for Claude Code.
+/// Moves a project's Claude Code servers.
 fn moved(place: &Place, project: &Path, more: &[&str]) -> (bool, String) {
     let folder = project.to_str().unwrap();
     let words = ["clients", "connect", "claude-code", "--move", "--yes", "--project", folder];

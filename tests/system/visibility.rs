@@ -1,4 +1,4 @@
-//! The look that is shown to be refused: the very sandbox of servers, and a folder that is really there.
+//! The inspection that shows what a sandboxed program sees of a folder, with the real server sandbox and a real folder.
 
 use crate::world::{World, is_root, programs};
 use ironcurtain_admin::inspect::{Inspection, sight};

@@ -1,5 +1,5 @@
-//! The clocks, moved under the real program: the one that nobody sets has run on while the wall clock has not, and the wall clock is
-//! set back and forward while it runs.
+//! Changes of the system clocks while the real program runs: the boot-time clock advances while the wall clock does
+//! not, and the wall clock is set back and forward.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -14,15 +14,15 @@ use std::process::Command;
 const QUARTER_HOUR: u64 = 15 * 60;
 const DAY: i64 = 24 * 60 * 60;
 
-/// The wall clock of a trusted process, as the calls of its C library tell it.
+/// A fake wall clock for a daemon, injected into its C library calls.
 struct WallClock {
     file: File,
-    /// The command that starts a program with it.
+    /// Command prefix that starts a program with the fake clock.
     by: String,
 }
 
 impl WallClock {
-    /// One that is not set yet, beside the files of a machine.
+    /// Creates an unset clock beside the files of a machine.
     fn made_in(folder: &Path) -> Self {
         let source =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/wall_clock/wall_clock.c");
@@ -37,20 +37,20 @@ impl WallClock {
         clock
     }
 
-    /// Sets it to so many seconds after the machine's.
+    /// Sets the clock to this many seconds after the machine's clock.
     fn is_set_by(&self, seconds: i64) {
         self.file.write_all_at(&seconds.to_ne_bytes(), 0).unwrap();
     }
 }
 
-/// The moment of the newest entry on record.
+/// Returns the time of the newest audit entry.
 fn newest_entry(machine: &Machine) -> u64 {
     let record = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
     let newest: Value = serde_json::from_str(record.lines().last().unwrap()).unwrap();
     newest["timestamp"].as_u64().unwrap()
 }
 
-/// Opens a file, about which the person is asked and answers by this line.
+/// Opens a file and answers the resulting question with this line.
 fn asked(machine: &mut Machine, client: &mut Client, path: &Path, line: &str) -> crate::client::Outcome {
     let call = client.begin_call("open", json!({ "path": path }));
     machine.wait_until_said("Your answer: ");
@@ -70,18 +70,18 @@ fn timed_grant_expires_by_boot_clock_after_wall_clock_is_set_back() {
     machine.start();
     hostile::answers_before_on(&machine);
     let mut client = machine.connect();
-    // For a quarter of an hour.
+    // Answer 3: allow for 15 minutes.
     asked(&mut machine, &mut client, &secret, "3").ok();
     assert_eq!(grants(&machine), 1);
 
-    // Half of it has passed.
+    // Half of the time has passed.
     machine.kill();
     machine.start_later(QUARTER_HOUR / 2);
     let mut client = machine.connect();
     assert_eq!(client.open(&secret).ok(), "secret");
     assert_eq!(grants(&machine), 1);
 
-    // The end comes while it runs, which nobody but the kernel tells it.
+    // The grant expires while the daemon runs, and only the kernel timer reports it.
     machine.kill();
     machine.start_later(QUARTER_HOUR - 8);
     let mut client = machine.connect();
@@ -92,7 +92,7 @@ fn timed_grant_expires_by_boot_clock_after_wall_clock_is_set_back() {
     machine.verify();
 }
 
-/// A trusted process with a wall clock of its own, and a file that a client may open for a quarter of an hour.
+/// Starts a daemon with its own wall clock and a file granted for 15 minutes.
 fn granted_by_a_wall_clock() -> (Machine, WallClock, PathBuf, Client) {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
@@ -113,7 +113,7 @@ fn setting_wall_clock_back_does_not_extend_timed_grant() {
     assert!(newest_entry(&machine) < before, "the trusted process has the clock that was set");
     assert_eq!(grants(&machine), 1);
 
-    // A day and a quarter of an hour are left by the wall clock, and some seconds by the other.
+    // The wall clock now leaves a day and 15 minutes, the boot-time clock a few seconds.
     machine.kill();
     machine.start_later_by(QUARTER_HOUR - 8, &clock.by);
     let mut client = machine.connect();
@@ -129,10 +129,10 @@ fn setting_wall_clock_forward_expires_timed_grant_permanently() {
     clock.is_set_by(i64::try_from(QUARTER_HOUR / 2).unwrap());
     assert_eq!(client.open(&secret).ok(), "secret");
     clock.is_set_by(DAY);
-    // Nobody tells of this clock that it was set, as the kernel does of its own: the call itself finds out.
+    // The kernel reports changes of its own clock, but not of the fake one, so the call itself detects the change.
     client.open(&secret).refused("what is granted, changed before the server got it");
     asked(&mut machine, &mut client, &secret, "0").refused("the user denied this call");
-    // It is over, whatever the clock says then.
+    // The grant stays expired even if the clock is set back again.
     clock.is_set_by(0);
     asked(&mut machine, &mut client, &secret, "0").refused("the user denied this call");
     assert_eq!(grants(&machine), 0);

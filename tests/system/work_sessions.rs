@@ -1,9 +1,10 @@
-//! Sessions of work, made up after real ones, as lists of calls in `tests/work`: the number of questions that a person is
-//! asked, beside what "ask for everything outside" and the existing system would ask, and that nothing happens that no answer
-//! covered.
+//! Work sessions, invented after real ones, as lists of calls in `tests/work`. Measures the number of questions,
+//! compared with "ask for everything outside" and with the existing system, and checks that nothing happens without
+//! an answer that covers it.
 //!
-//! - The person says yes to what belongs to the work, for the session, as wide as the question offers a project or a folder.
-//! - The existing system asks for each escalation, and not again for the same tool at the same folder, host or account.
+//! - The user approves what belongs to the work, for the session, with the widest project or folder that is offered.
+//! - The existing system asks for each escalation, but only once for the same tool at the same folder, host or
+//!   account.
 
 use crate::client::Client;
 use crate::hostile;
@@ -24,7 +25,7 @@ struct Work {
     projects: Vec<String>,
     files: BTreeMap<String, String>,
     calls: Vec<Call>,
-    /// Calls that no answer to the others covers.
+    /// Calls that no other answer covers.
     refused: Vec<Call>,
 }
 
@@ -35,7 +36,7 @@ struct Call {
     arguments: Map<String, Value>,
 }
 
-/// The questions of one session.
+/// Number of questions in one session.
 #[derive(Debug)]
 struct Questions {
     calls: usize,
@@ -44,7 +45,7 @@ struct Questions {
     existing: usize,
 }
 
-/// The access that a call has to a path.
+/// Access of a call to a path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Does {
     Reads,
@@ -57,7 +58,7 @@ fn read(name: &str) -> Work {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Servers that stand for a tracker, the web, a memory, a clock and a train of thought, beside the filesystem server.
+/// Configures servers for a tracker, the web, a memory, a clock and reasoning, beside the filesystem server.
 fn install(prepared: &Prepared, work: &Work) {
     let shut = json!({ "command": hostile::program() });
     let on_the_net =
@@ -99,7 +100,7 @@ fn install(prepared: &Prepared, work: &Work) {
 }
 
 impl Call {
-    /// Its paths with what it does to them, by the tool's own description.
+    /// Returns the call's paths and the access to each, from the tool's description.
     fn paths(&self, home: &Path) -> Vec<(PathBuf, Does)> {
         let at = |name: &str| {
             let one = |value: &Value| {
@@ -126,7 +127,7 @@ impl Call {
         }
     }
 
-    /// The places at which the existing system has to be told yes once for the tool.
+    /// Returns the places for which the existing system asks once for the tool.
     fn places(&self, home: &Path) -> Vec<String> {
         let folder = |path: &Path| match path.is_dir() {
             true => path.display().to_string(),
@@ -142,7 +143,7 @@ impl Call {
         }
     }
 
-    /// The folders that its paths are in, or are.
+    /// Returns the folders that contain the call's paths, or are its paths.
     fn folders(&self, home: &Path) -> Vec<(PathBuf, Does)> {
         let folder = |(path, does): (PathBuf, Does)| {
             let is_inside = path.is_dir() && does != Does::Removes;
@@ -151,7 +152,7 @@ impl Call {
         self.paths(home).into_iter().map(folder).collect()
     }
 
-    /// The thing that an answer has to have named for a call that names no path.
+    /// Returns the resource that an answer must have named, for a call without a path.
     fn subject(&self) -> Option<String> {
         let text = |name: &str| self.arguments.get(name).and_then(Value::as_str).unwrap_or_default();
         match self.server.as_str() {
@@ -162,7 +163,7 @@ impl Call {
     }
 }
 
-/// The folders and subjects that the person said yes to so far, kept apart from what we keep.
+/// Folders and subjects that the user has approved, recorded independently of IronCurtain.
 #[derive(Default)]
 struct Answers {
     folders: Vec<(PathBuf, BTreeSet<Does>)>,
@@ -174,14 +175,14 @@ impl Answers {
         let is_open = |(path, does): &(PathBuf, Does)| {
             self.folders.iter().any(|(folder, open)| path.starts_with(folder) && open.contains(does))
         };
-        // What a shut server does with what names nothing needs no answer.
+        // A confined server's calls without named resources need no answer.
         let shut = ["memory", "clock", "thinking"].contains(&call.server.as_str());
         let named = call.subject().is_some_and(|subject| self.subjects.contains(&subject));
         let paths = call.paths(home);
         shut || named || (!paths.is_empty() && paths.iter().all(is_open))
     }
 
-    /// Notes what the person took. `folders` are those that its paths were in before the call.
+    /// Records the user's answer. `folders` are the folders of the call's paths before the call.
     fn take(&mut self, call: &Call, folders: Vec<(PathBuf, Does)>, reach: Reach, work: &Work, home: &Path) {
         let paths = call.paths(home);
         let asked: BTreeSet<Does> = paths.iter().map(|(_, does)| *does).collect();
@@ -199,7 +200,7 @@ impl Answers {
                 let is_around = |(folder, open): &&(PathBuf, BTreeSet<Does>)| {
                     open.contains(&Does::Reads) && paths.iter().all(|(path, _)| path.starts_with(folder))
                 };
-                // A person knows it as the one that they have let it read.
+                // The user knows the folder as one they have approved for reading.
                 let (folder, _) = self.folders.iter().find(is_around).unwrap().clone();
                 let both = [Does::Reads, Does::Writes].into_iter().chain(asked).collect();
                 self.folders.push((folder, both));
@@ -213,7 +214,7 @@ impl Answers {
     }
 }
 
-/// The widest first, as somebody takes it who wants the work done.
+/// Offers from widest to narrowest, as chosen by a user who wants the work done.
 const WIDEST: [Reach; 6] = [
     Reach::ProjectToChange,
     Reach::OpenFolderToChange,
@@ -222,7 +223,7 @@ const WIDEST: [Reach; 6] = [
     Reach::Tool,
     Reach::Paths,
 ];
-/// The same, where it is only read.
+/// The same for read-only access.
 const TO_READ: [Reach; 4] = [Reach::ProjectToRead, Reach::Folders, Reach::Host, Reach::Tool];
 
 fn run(name: &str) -> Questions {
@@ -231,12 +232,12 @@ fn run(name: &str) -> Questions {
     let home = world.home.person.clone();
     let mut clients: BTreeMap<String, Client> = BTreeMap::new();
     let (mut answers, mut existing) = (Answers::default(), BTreeSet::new());
-    // None of the calls is about the session's own folder.
+    // None of the calls concerns the session's own folder.
     let all = work.calls.len();
     let mut questions = Questions { calls: all, ours: 0, everything: all, existing: 0 };
     for call in &work.calls {
         let client = clients.entry(call.server.clone()).or_insert_with(|| world.connect(&call.server));
-        // Taken before the call, which may make or move what it names.
+        // Computed before the call, which may create or move the paths it names.
         let (places, covered) = (call.places(&home), answers.cover(call, &home));
         let folders = call.folders(&home);
         let reads = call.paths(&home).iter().all(|(_, does)| *does == Does::Reads);
@@ -266,7 +267,7 @@ fn run(name: &str) -> Questions {
         client.call(&call.tool, Value::Object(call.arguments.clone())).refused("the user denied this call");
         assert_eq!(world.person.asked().len(), 1, "{name}: {call:?} was not asked about");
     }
-    // Printed with `--nocapture`; docs/policy.md has the figures.
+    // Printed with `--nocapture`; the figures are in docs/policy.md.
     let _ = writeln!(std::io::stderr(), "{}\n  {questions:?}", work.about);
     questions
 }
@@ -277,6 +278,6 @@ fn work_sessions_ask_few_questions_and_do_nothing_unapproved() {
     assert_eq!(all.iter().map(|of| of.calls).collect::<Vec<_>>(), [150, 60, 80]);
     assert!(all.iter().all(|of| of.existing < of.everything), "{all:?}");
     assert!(all.iter().all(|of| of.ours * 5 <= of.existing), "{all:?}");
-    // A person who is asked no more than this reads what is asked.
+    // A user who gets no more questions than this reads them.
     assert!(all.iter().all(|of| of.ours <= 10), "{all:?}");
 }

@@ -1,4 +1,4 @@
-//! The project that an agent is started in, and the folders that it names itself, are proposed to the person.
+//! Workspace proposals: the project that an agent starts in, and the folders that it names itself.
 
 use crate::client::{BOUND, Client};
 use crate::scripted_user::{Next, paths};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A client that is started in this folder.
+/// Starts a client in this folder.
 fn connect(world: &World, folder: &Path) -> Client {
     let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
     shim.args(["--server", "filesystem"]).current_dir(folder);
@@ -43,7 +43,7 @@ fn approved_workspace_is_mounted_as_an_ordinary_grant() {
         (grant.provenance.as_str(), grant.access.join("+").as_str()),
         ("proposed workspace", "read+write")
     );
-    // It is not asked again, as long as that holds.
+    // There is no new question while the answer holds.
     let mut again = connect(&world, &project);
     assert_eq!(again.read(&notes).ok(), "in the project");
     assert!(world.person.asked().is_empty());
@@ -89,7 +89,7 @@ fn home_is_not_proposed_as_workspace_but_project_outside_home_is() {
         let asked = world.person.asked();
         assert!(asked.iter().all(|question| question.rule != "workspace"), "{}: {asked:?}", folder.display());
     }
-    // The allowed twin.
+    // The permitted counterpart.
     let project = outside(&world);
     world.person.will(Next::Allow(Reach::ProjectToChange, Lifetime::Session));
     let mut client = connect(&world, &project);
@@ -130,7 +130,7 @@ fn client_root_is_proposed_as_a_claim_and_mounted_only_after_approval() {
     let (project, notes) = (world.path("src/app"), world.path("src/app/lib/notes.txt"));
     std::os::unix::fs::symlink(&project, world.path("link")).unwrap();
     let mut client = connect(&world, Path::new("/"));
-    // Nothing waits for the client's answer, nor for the person's.
+    // Calls wait neither for the client's roots nor for the user's answer.
     client.read(&notes).refused("the user denied");
     world.person.asked();
     world.person.will(Next::Allow(Reach::ProjectToChange, Lifetime::Always));
@@ -142,7 +142,7 @@ fn client_root_is_proposed_as_a_claim_and_mounted_only_after_approval() {
     assert_eq!(question.consequences[0].note.as_deref(), Some("by the agent's own word"));
     client.write(&project.join("new.txt"), "new").ok();
     assert_eq!(world.grants()[0].provenance, "proposed workspace");
-    // It is asked once for each folder, however often the client says that they have changed.
+    // Each folder is proposed once, however often the client reports a change.
     let other = world.file("src/other/a.txt", "other");
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
     world.person.will(Next::Deny);
@@ -202,7 +202,7 @@ fn forbidden_client_root_is_refused_with_a_reason() {
         eventually(&format!("{uri}: {why}"), BOUND, || logs(&world).lines().any(is_said));
     }
     assert_eq!(workspace_questions(&world).len(), 0);
-    // The allowed twin.
+    // The permitted counterpart.
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
     tell_roots(&mut client, json!([{ "uri": uri(&world.path("src/app")) }]));
     eventually("it is proposed", BOUND, || workspace_questions(&world).len() == 1);
@@ -237,7 +237,7 @@ fn invalid_or_excessive_client_roots_do_not_stop_the_session() {
     client.read(&notes);
 }
 
-/// A project that is not in the person's home.
+/// Creates a project outside the user's home.
 fn outside(world: &World) -> PathBuf {
     let project = world.home.person.parent().unwrap().join("srv/app");
     std::fs::create_dir_all(project.join(".git")).unwrap();
@@ -248,7 +248,7 @@ fn uri(folder: &Path) -> String {
     format!("file://{}", folder.display())
 }
 
-/// Waits until the client is asked for its roots, and answers with these.
+/// Waits for a roots request and answers it with these roots.
 fn tell_roots(client: &mut Client, roots: Value) {
     answer_roots(client, json!({ "result": { "roots": roots } }));
 }
@@ -260,12 +260,12 @@ fn answer_roots(client: &mut Client, mut answer: Value) {
     client.send(&answer);
 }
 
-/// The questions about workspaces since the last look.
+/// Returns the questions about workspaces since the last query.
 fn workspace_questions(world: &World) -> Vec<Question> {
     world.person.asked().into_iter().filter(|question| question.rule == "workspace").collect()
 }
 
-/// The logs of all sessions.
+/// Returns the logs of all sessions.
 fn logs(world: &World) -> String {
     let sessions = std::fs::read_dir(world.home.sessions()).into_iter().flatten().flatten();
     sessions.filter_map(|session| std::fs::read_to_string(session.path().join("session.log")).ok()).collect()

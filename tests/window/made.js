@@ -1,6 +1,6 @@
-// A made-up app for the page: `window.__TAURI__` with data for every page. Runs in the browser, before `app.js`.
+// A fake app for the page: `window.__TAURI__` with data for every page. Runs in the browser, before `app.js`.
 //
-// `made` is what tests reach: its data, the commands that were called, and `made.change()` for "something changed".
+// Tests use `made`: its data, the called commands, and `made.change()` to signal a change.
 
 (() => {
   const now = Date.now();
@@ -13,7 +13,7 @@
   const limits = (own = {}) => LIMITS.map(([limit, name, unit, usual]) => ({ limit, name, unit, own: own[limit] ?? null, default: usual }));
   const made = {
     calls: [],
-    /** Commands that have no answer yet. */
+    /** Commands without an answer so far. */
     pending: 0,
     fail: {},
     listeners: [],
@@ -230,7 +230,7 @@
         try {
           if (made.fail[command]) throw { code: "storage", message: made.fail[command] };
           if (!commands[command]) throw { code: "malformed", message: `there is no command ${command}` };
-          // As over the wire: what the page gets is a copy, and it comes later.
+          // As over IPC: the page receives a copy, asynchronously.
           return structuredClone((await commands[command](structuredClone(values))) ?? null);
         } finally {
           made.pending -= 1;

@@ -1,4 +1,4 @@
-// Every page in the engine of the app, with a made-up app behind it: looks, keyboard, presses during traffic, long lists.
+// Every page in the app's web engine with a fake app: accessibility, keyboard, clicks during updates, long lists.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -15,18 +15,18 @@ let browser;
 before(async () => (browser = await Browser.open()));
 after(() => browser.close());
 
-/** The commands that the page called, by name. */
+/** Returns the commands that the page called, by name. */
 const called = (command) => browser.run(`made.calls.filter(([name]) => name === ${JSON.stringify(command)}).map(([, values]) => values)`);
 const key = (name) => `[data-key=${JSON.stringify(name)}]`;
 const press = (name) => browser.press(key(name));
 const says = (text) => browser.until(`document.querySelector("#page").innerText.includes(${JSON.stringify(text)})`);
-/** Puts a made-up app in place, and draws. */
+/** Installs a fake app and draws the page. */
 const made = (script) => browser.run(`${script}; made.change(); return true`);
 
-/** Opens all that can be, and lets axe look at the page. */
+/** Opens everything that can be opened, and runs axe on the page. */
 async function looksAccessible() {
   await browser.run(`document.querySelectorAll("details").forEach((one) => { one.open = true; }); return true`);
-  // Its own way to measure frames would need what the page's policy forbids.
+  // Axe's frame measurement needs something that the page's policy forbids.
   await browser.run(`${AXE}; return true`);
   const found = await browser.wait(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => done(violations.map(({ id, impact, nodes }) => [impact, id, nodes.map((one) => one.html).slice(0, 3)])), (problem) => done([["serious", String(problem), []]]))`);
   assert.deepEqual(found.filter(([impact]) => impact === "serious" || impact === "critical"), []);
@@ -34,13 +34,13 @@ async function looksAccessible() {
 
 for (const theme of ["light", "dark"]) {
   for (const page of PAGES) {
-    test(`axe finds nothing serious on ${page}, ${theme}, with everything open`, async () => {
+    test(`axe finds no serious issue on ${page}, ${theme}, with everything open`, async () => {
       await browser.go(page, { theme });
       await looksAccessible();
     });
   }
 
-  test(`axe finds nothing serious in the settings of a bundle and in what would be added, ${theme}`, async () => {
+  test(`axe finds no serious issue in bundle settings and preview, ${theme}`, async () => {
     await browser.go("servers", { theme });
     await openBundle();
     await looksAccessible();
@@ -51,14 +51,14 @@ for (const theme of ["light", "dark"]) {
   });
 }
 
-/** Chooses the made-up bundle. */
+/** Selects the fake bundle. */
 async function openBundle() {
   await browser.run(`document.querySelector('${key("add-other")}').click(); return true`);
   await press("choose-bundle");
   await says("Where notes are");
 }
 
-/** Fills in what the made-up bundle cannot do without. */
+/** Fills in the required settings of the fake bundle. */
 async function fillBundle() {
   await press("bundle-pick:folder");
   await says("~/Documents/notes");
@@ -68,7 +68,7 @@ async function fillBundle() {
 /** Types into a field. */
 const type = (field, text) => browser.run(`const field = document.querySelector('[data-key="${field}"]'); field.value = "${text}"; field.dispatchEvent(new Event("input")); return true`);
 
-test("a box that is not ticked has the edge of a control, in both themes", async () => {
+test("unticked checkbox has a visible border in both themes", async () => {
   for (const theme of ["light", "dark"]) {
     await browser.go("granted", { theme });
     const [drawn, edge] = await browser.run(`const box = document.querySelector('${key("select:g1")}'), probe = document.createElement("i"); probe.style.color = "var(--edge)"; box.after(probe); return [getComputedStyle(box), getComputedStyle(probe)].map((style, at) => at === 0 ? [style.appearance, style.borderTopColor, style.borderTopWidth] : style.color)`);
@@ -76,7 +76,7 @@ test("a box that is not ticked has the edge of a control, in both themes", async
   }
 });
 
-test("the pages are there before the app has answered", async () => {
+test("pages render before the app has answered", async () => {
   await browser.go("home");
   const shell = readFileSync(new URL("../../ui/index.html", import.meta.url), "utf8");
   const painted = [...shell.matchAll(/<li><a href="#([a-z]+)">([^<]+)<\/a><\/li>/g)].map(([, id, name]) => [id, name]);
@@ -84,7 +84,7 @@ test("the pages are there before the app has answered", async () => {
   assert.deepEqual(drawn, painted);
 });
 
-test("text of agents and servers is text: nothing of it becomes an element", async () => {
+test("text from agents and servers never becomes an element", async () => {
   for (const page of PAGES) {
     await browser.go(page);
     assert.equal(await browser.run(`document.querySelectorAll("#page img, #page b > b, #page script").length`), 0, page);
@@ -93,7 +93,7 @@ test("text of agents and servers is text: nothing of it becomes an element", asy
   await says("<img src=x onerror=alert(1)>");
 });
 
-test("at twice the text nothing is cut: no page is wider than its window", async () => {
+test("double text size clips nothing and causes no horizontal scrolling", async () => {
   const narrow = await Browser.open({ width: 640, height: 480 });
   try {
     for (const page of PAGES) {
@@ -107,16 +107,16 @@ test("at twice the text nothing is cut: no page is wider than its window", async
   }
 });
 
-test("a press during traffic lands, every time, on the row it began on", async () => {
+test("click during updates affects the row it began on", async () => {
   await browser.go("granted");
   await made(`made.grants = Array.from({ length: 60 }, (_, n) => ({ ...made.grants[0], id: "row" + n, path: "/home/ada/f" + String(n).padStart(2, "0") }))`);
   await says("f59");
-  // 20 changes a second, each with other figures in every row.
+  // 20 changes per second, each with different figures in every row.
   await browser.run(`window.traffic = setInterval(() => { made.grants = made.grants.map((one) => ({ ...one, uses: one.uses + 1, last_used_ms: Date.now() })); made.change(); }, 50); return true`);
   const meant = [];
   for (let n = 20; n < 40; n += 1) {
     meant.push(`row${n}`);
-    // While the button is down, a row comes before all others.
+    // While the button is down, a row is inserted at the top.
     await browser.press(key(`take-back:row${n}`), async () => {
       await browser.run(`made.grants.unshift({ ...made.grants[0], id: "new${n}", path: "/home/ada/a${n}" }); made.change(); return true`);
       const answers = `made.calls.filter(([name]) => name === "snapshot").length`;
@@ -130,7 +130,7 @@ test("a press during traffic lands, every time, on the row it began on", async (
   await says("Taken back, proved");
 });
 
-test("taking back shows the proof, and its undo asks again", async () => {
+test("revoking shows the proof and undo asks again", async () => {
   await browser.go("granted");
   await press("take-back:g2");
   await says("Taken back, proved");
@@ -144,7 +144,7 @@ test("taking back shows the proof, and its undo asks again", async () => {
   await says("Not taken back: the server could not be restarted");
 });
 
-test("an agent is paused and resumed, and a server that does not run says so", async () => {
+test("agent can be paused and resumed, and a stopped server is reported", async () => {
   await browser.go("sessions");
   await says("Its server does not run: it ended with status 1; the last it wrote to standard error: `no module <b>git</b>`");
   await press("pause:s1");
@@ -154,7 +154,7 @@ test("an agent is paused and resumed, and a server that does not run says so", a
   assert.deepEqual(await called("pause_session"), [true, false, true].map((on) => ({ session: "s1", on })));
 });
 
-test("lockdown is on at the first press, is undone beside it, and only ending sessions asks first", async () => {
+test("lockdown needs one click and can be undone, and only ending sessions asks for confirmation", async () => {
   await browser.go("home");
   const width = () => browser.run(`return document.querySelector('${key("lockdown-end")}').getBoundingClientRect().width`);
   const before = await width();
@@ -170,11 +170,11 @@ test("lockdown is on at the first press, is undone beside it, and only ending se
   assert.deepEqual(await called("lock_down"), [{ on: true, end_sessions: false }, { on: false, end_sessions: false }, { on: true, end_sessions: true }]);
 });
 
-test("a missed question is put again by the app alone, and noes are listed and taken back", async () => {
+test("missed question is reopened only by the app, and denials are listed and undone", async () => {
   await browser.go("home");
   await says("Each of these was denied. If the agent tries again, you are asked again.");
   await says("push main to evil.example <img src=x onerror=alert(1)>");
-  // The window has no way to say yes: the app opens the dialog.
+  // The window cannot approve; the app opens the dialog.
   await press("again:q8");
   await browser.until(`document.querySelector('${key("again:q8")}') === null`);
   assert.deepEqual(await called("ask_again"), [{ question: "q8" }]);
@@ -190,7 +190,7 @@ test("a missed question is put again by the app alone, and noes are listed and t
   await browser.until(`made.calls.some(([name, { grants }]) => name === "take_back" && grants[0] === "g7")`);
 });
 
-test("several, all of an agent, and everything are taken back after one sentence", async () => {
+test("revoking several, an agent's or all permissions asks for one confirmation", async () => {
   await browser.go("granted");
   await press("select:g1");
   await press("select:g3");
@@ -208,7 +208,7 @@ test("several, all of an agent, and everything are taken back after one sentence
   assert.deepEqual((await called("take_back"))[1].grants.toSorted(), ["g2", "g5", "g6"]);
 });
 
-test("a folder is granted beforehand with the keyboard alone, after a sentence that says what", async () => {
+test("folder is granted by keyboard after a summary", async () => {
   await browser.go("granted");
   await browser.run(`document.querySelector('${key("gift")}').focus(); return true`);
   await browser.keys(ENTER);
@@ -219,7 +219,7 @@ test("a folder is granted beforehand with the keyboard alone, after a sentence t
   assert.deepEqual(await called("grant_beforehand"), [{ gift: { client: "/opt/claude/claude", server: "filesystem", kind: "folder", what: "", access: ["read"], lifetime: "hour" } }]);
 });
 
-test("a tool and a host are granted beforehand after a sentence, and stand in the same list", async () => {
+test("tool and host are granted after a summary and listed with other permissions", async () => {
   await browser.go("granted");
   await browser.run(`document.querySelector('${key("gift")}').click(); return true`);
   const choose = (name, to) => browser.run(`const control = document.querySelector('${key(name)}'); control.value = "${to}"; control.dispatchEvent(new Event("change")); return true`);
@@ -240,7 +240,7 @@ test("a tool and a host are granted beforehand after a sentence, and stand in th
   await browser.until(`document.querySelectorAll('#page .row button[data-key^="take-back:g"]').length >= 8`);
 });
 
-test("a server is taken out after all that goes was said, with its permissions, and put back", async () => {
+test("removing a server lists its effects, removes its permissions, and can be undone", async () => {
   await browser.go("servers");
   await press("remove:git");
   await says("Its entry goes. It is kept as it is");
@@ -259,7 +259,7 @@ test("a server is taken out after all that goes was said, with its permissions, 
   assert.deepEqual(await called("forget_server"), []);
 });
 
-test("a host is opened for good after a sentence, refused by name, and closed", async () => {
+test("host is allowed permanently after a summary, invalid names are refused, and it can be removed", async () => {
   await browser.go("servers");
   await browser.run(`document.querySelector('${key("open-more:fetch")}').click(); return true`);
   const type = (text) => browser.run(`const host = document.querySelector('${key("open-host:fetch")}'); host.value = "${text}"; host.dispatchEvent(new Event("input")); return true`);
@@ -278,11 +278,11 @@ test("a host is opened for good after a sentence, refused by name, and closed", 
   await press("close:fetch:write:/home/ada/.cache/fetch:yes");
   await says("/home/ada/.cache/fetch is closed.");
   assert.deepEqual(await called("close_opening"), [{ server: "fetch", opening: { kind: "write", what: "/home/ada/.cache/fetch" } }]);
-  // What is not sandboxed has no list: it reaches everything.
+  // An unsandboxed server has no list, because it reaches everything.
   assert.equal(await browser.run(`document.querySelector('${key("open-more:git")}')`), null);
 });
 
-test("the limits of a server are changed after what changes was said, and what is no number is no default", async () => {
+test("server limits change after a summary, and invalid numbers are not treated as defaults", async () => {
   await browser.go("servers");
   await says("Memory: 4,096 MiB \u00b7 Processor time: no limit \u00b7 Processes and threads: 64");
   await browser.run(`document.querySelector('${key("limits:fetch")}').click(); return true`);
@@ -306,11 +306,11 @@ test("the limits of a server are changed after what changes was said, and what i
   await press("limits-write:fetch");
   await says("They hold for sessions that begin from now on.");
   await says("Memory: 2,048 MiB \u00b7 Processor time: no limit \u00b7 Processes and threads: 1,024");
-  // What is not sandboxed has none.
+  // An unsandboxed server has no limits.
   assert.equal(await browser.run(`document.querySelector('${key("limits:git")}')`), null);
 });
 
-test("a profile is made, changed and removed, and given to a client after the whole change was shown", async () => {
+test("profile is created, changed, removed and assigned to a client after a preview", async () => {
   await browser.go("servers");
   await says("given to Claude Code");
   await says("There is no server old any more.");
@@ -330,7 +330,7 @@ test("a profile is made, changed and removed, and given to a client after the wh
   await says('"profile play": "<b>not markup</b>"');
 });
 
-test("what is in quarantine is put back after it was said when it runs, and deleted for good after a yes", async () => {
+test("quarantined file is restored after a warning and deleted after confirmation", async () => {
   await browser.go("sessions");
   await says("In quarantine");
   assert.equal(await browser.run(`document.querySelector('${key("put-back:s1:/home/ada/src/app/.git/hooks/pre-commit")}').disabled`), true);
@@ -349,7 +349,7 @@ test("what is in quarantine is put back after it was said when it runs, and dele
   assert.deepEqual((await called("decide_left")).map(({ choice }) => choice), ["put-back", "delete"]);
 });
 
-test("servers of a client move one by one, and their keys go to the keyring unless the person says no", async () => {
+test("client servers are protected one by one, and their keys move to the keyring unless the user declines", async () => {
   await browser.go("clients");
   await says("starts npx jira-mcp, which can reach all that you can");
   await press("move:claude-code:jira");
@@ -370,13 +370,13 @@ test("servers of a client move one by one, and their keys go to the keyring unle
   await says("They are kept, and the servers name them.");
 });
 
-test("every control of every page is reached with the keyboard and has a name", async () => {
+test("every control of every page has a name and is reachable by keyboard", async () => {
   for (const page of PAGES) {
     await browser.go(page);
     await browser.run(`document.querySelectorAll("details").forEach((one) => { one.open = true; }); return true`);
     const wanted = await browser.run(`[...document.querySelectorAll("#page button:not(:disabled), #page select, #page input, #page textarea, #page summary, #page a")].filter((one) => one.checkVisibility()).length`);
     await browser.run(`document.querySelector("#page").focus(); window.reached = new Set(); document.addEventListener("focusin", ({ target }) => { if (target.closest("#page") && target.matches("button, select, input, textarea, summary, a")) reached.add(target); }); return true`);
-    // Boxes with text of their own to scroll take a stop each.
+    // Scrollable text boxes are one tab stop each.
     await browser.keys(...Array.from({ length: wanted + 40 }, () => TAB));
     assert.ok((await browser.run("reached.size")) >= wanted, `${page}: ${await browser.run("reached.size")} of ${wanted}`);
     const nameless = await browser.run(`[...document.querySelectorAll("#page button, #page select, #page input, #page textarea")].filter((one) => !(one.getAttribute("aria-label") || one.textContent.trim() || one.closest("label")?.textContent.trim())).map((one) => one.outerHTML)`);
@@ -384,7 +384,7 @@ test("every control of every page is reached with the keyboard and has a name", 
   }
 });
 
-test("a client is connected after its whole change was shown, and not before the second press", async () => {
+test("client is connected after a preview and a second click", async () => {
   await browser.go("clients");
   await press("connect:cursor");
   await says("<b>not markup</b>");
@@ -396,7 +396,7 @@ test("a client is connected after its whole change was shown, and not before the
   assert.deepEqual(await called("write_client"), [{ id: "cursor" }]);
 });
 
-test("a server's processes say how they are, and one is restarted after a sentence", async () => {
+test("server processes show their state, and a restart asks for confirmation", async () => {
   await browser.go("servers");
   await says("started again 2 times");
   await press("log:s2");
@@ -407,7 +407,7 @@ test("a server's processes say how they are, and one is restarted after a senten
   await browser.until(`made.calls.some(([name]) => name === "restart_server")`);
 });
 
-test("tools that changed show how, and mean something else only after a yes", async () => {
+test("changed tools show a diff and take effect only after approval", async () => {
   await browser.go("servers");
   await press("look:git");
   await press("look:git:yes");
@@ -419,7 +419,7 @@ test("tools that changed show how, and mean something else only after a yes", as
   await browser.until(`made.calls.some(([name]) => name === "keep_tools")`);
 });
 
-test("a server is added as it was shown, and a secret is typed once and never comes back", async () => {
+test("server is added as previewed, and an entered secret is never shown again", async () => {
   await browser.go("servers");
   await browser.run(`document.querySelector('${key("add-other")}').click(); return true`);
   await browser.run(`const what = document.querySelector('${key("add-what")}'); what.value = "npm:far"; what.dispatchEvent(new Event("input")); return true`);
@@ -441,12 +441,12 @@ test("a server is added as it was shown, and a secret is typed once and never co
   await browser.until(`made.calls.some(([name]) => name === "remove_secret")`);
 });
 
-test("a bundle is added as it was shown, with the folder that was picked, and its key is kept then and not before", async () => {
+test("bundle is added as previewed with the picked folder, and its key is stored only then", async () => {
   await browser.go("servers");
   await openBundle();
   await says("It says it is by Notes & Sons: \u201cKeeps notes in a folder.");
   await says("Its maker proposes ${HOME}/Notes, which is taken only if you pick it.");
-  assert.equal(await browser.run(`document.querySelector('${key("plan-bundle")}').disabled`), true, "a folder and a key are missing");
+  assert.equal(await browser.run(`document.querySelector('${key("plan-bundle")}').disabled`), true, "the folder and the key are missing");
   await fillBundle();
   assert.equal(await browser.run(`document.querySelector('${key("bundle:key")}').type`), "password");
   await press("bundle-pick:list");
@@ -459,7 +459,7 @@ test("a bundle is added as it was shown, with the folder that was picked, and it
   await says("Works with, once you said yes for the agent: /home/ada/Documents/notes");
   await says("Starts node /bundle/server.js <b>not markup</b>");
   await press("drop-server");
-  // What was entered stays.
+  // The entered values are kept.
   await browser.until(`document.querySelector('${key("bundle:level")}')?.value === "3"`);
   await type("bundle-name", "mine");
   await press("plan-bundle");
@@ -475,14 +475,14 @@ test("a bundle is added as it was shown, with the folder that was picked, and it
   assert.deepEqual(await called("pick_for_bundle"), [{ setting: "folder" }, { setting: "list" }]);
   await press("choose-bundle");
   await says("Where notes are");
-  assert.equal(await browser.run(`document.querySelector('${key("bundle:key")}').value`), "", "what was typed is forgotten");
+  assert.equal(await browser.run(`document.querySelector('${key("bundle:key")}').value`), "", "the entered key is cleared");
   await fillBundle();
   await type("bundle-name", "mine");
   await press("plan-bundle");
   await says("kept as mine-key, in place of the one that has this name");
 });
 
-test("what is no bundle is refused with its reason, one that is left is given up, and a key that is not kept adds nothing", async () => {
+test("invalid bundle is refused with a reason, cancelling discards it, and a key that fails to store adds nothing", async () => {
   await browser.go("servers");
   await browser.run(`made.fail.choose_bundle = "\`../../evil\` in the bundle would lie outside of it, or is a link; nothing was added"; document.querySelector('${key("add-other")}').click(); return true`);
   await press("choose-bundle");
@@ -502,7 +502,7 @@ test("what is no bundle is refused with its reason, one that is left is given up
   assert.equal((await called("leave_bundle")).length, 1);
 });
 
-test("where there is no keyring a file is made with a passphrase that is typed twice, and opened with it afterwards", async () => {
+test("without a keyring a secrets file is created with a passphrase entered twice, and unlocked with it", async () => {
   const type = (field, text) => browser.run(`const input = document.querySelector('[data-key="${field}"]'); input.value = ${JSON.stringify(text)}; input.dispatchEvent(new Event("input")); return true`);
   const off = (which) => browser.run(`return document.querySelector('${key(which)}').disabled`);
   const turn = async (to) => { await browser.run(`location.hash = "${to}"; return true`); await browser.until(`document.querySelector("#page-${to} h1") !== null`); };
@@ -510,7 +510,7 @@ test("where there is no keyring a file is made with a passphrase that is typed t
   await browser.run(`made.secrets = { ...made.secrets, place: "nowhere", names: [] }; return true`);
   await turn("servers");
   await says("There is no keyring here");
-  assert.equal(await browser.run(`return document.querySelector('${key("set-secret")}')`), null, "nothing is kept before there is a place");
+  assert.equal(await browser.run(`return document.querySelector('${key("set-secret")}')`), null, "no secret can be stored before there is a place for it");
   await type("secrets-passphrase", "four words and more");
   assert.equal(await off("make-secrets-file"), true, "typed once");
   await type("secrets-passphrase-again", "four words and less");
@@ -533,7 +533,7 @@ test("where there is no keyring a file is made with a passphrase that is typed t
   await says("Keep the secret");
 });
 
-test("the first steps claim nothing, can be left at each, and show what was refused and what was not", async () => {
+test("setup claims no protection, can be skipped at each step, and shows what was refused and allowed", async () => {
   await browser.go("welcome");
   await says("Nothing is protected until a client is connected.");
   await press("step:next");
@@ -559,7 +559,7 @@ test("the first steps claim nothing, can be left at each, and show what was refu
   await browser.until(`location.hash === "#home" && made.calls.some(([name]) => name === "welcomed")`);
 });
 
-test("rules are moved, changed, removed and added by controls, and saved only after they were tried", async () => {
+test("rules are moved, changed, removed and added, and saved only after a trial", async () => {
   await browser.go("rules");
   await press("later:deny-secrets");
   await says("Changed and not saved.");
@@ -582,7 +582,7 @@ test("rules are moved, changed, removed and added by controls, and saved only af
   assert.deepEqual(rules, [["ask-filesystem-read-text-file", "escalate", "~/Documents"], ["work", "escalate", undefined], ["deny-secrets", "deny", undefined]]);
 });
 
-test("settings are saved one by one, as they are entered", async () => {
+test("each setting is saved as it is entered", async () => {
   await browser.go("settings");
   const choose = (name, to) => browser.run(`const control = document.querySelector('${key(name)}'); control.value = "${to}"; control.dispatchEvent(new Event("change")); return true`);
   await choose("notifications", "off");
@@ -596,7 +596,7 @@ test("settings are saved one by one, as they are entered", async () => {
   await says("Not saved: the disk is full");
 });
 
-test("rules are tried over the record before they can be saved, and a call becomes a rule", async () => {
+test("rules are tried on the audit log before saving, and a call becomes a rule", async () => {
   await browser.go("activity");
   await press("call:1479");
   await press("rule:1479");
@@ -613,7 +613,7 @@ test("rules are tried over the record before they can be saved, and a call becom
   assert.deepEqual(JSON.parse(before).rules.map(({ name }) => name), ["deny-secrets", "work", "ask-before-writing"]);
 });
 
-test("the whole record is searched, and what fails says so", async () => {
+test("whole audit log is searched, and failures are shown", async () => {
   await browser.go("activity");
   await browser.run(`const find = document.querySelector('${key("find")}'); find.value = "id_ed25519"; find.dispatchEvent(new Event("input")); return true`);
   await browser.until(`document.querySelectorAll(".log .row").length === 1`);
@@ -621,14 +621,14 @@ test("the whole record is searched, and what fails says so", async () => {
   await says("The record could not be searched: the log cannot be read");
 });
 
-test("what cannot be reached is said, and not that agents are denied", async () => {
+test("an unreachable daemon is reported without claiming that agents are denied", async () => {
   await browser.go("home");
   await made(`made.fail.snapshot = "it is gone"`);
   await says("IronCurtain cannot be reached");
   assert.equal(await browser.run(`document.body.innerText.includes("denied")`), false);
 });
 
-/** The time that drawing took, in milliseconds: the least of several, which what else runs here has disturbed least. */
+/** Returns the minimum of several drawing times in milliseconds, which other load affects least. */
 const drawing = (script) => browser.wait(`
   const times = [], real = window.requestAnimationFrame;
   window.requestAnimationFrame = (then) => real((now) => { const began = performance.now(); then(now); void document.body.offsetHeight; times.push(performance.now() - began); });
@@ -636,7 +636,7 @@ const drawing = (script) => browser.wait(`
   const again = () => { ${script} left -= 1; if (left > 0) setTimeout(again, 250); else { window.requestAnimationFrame = real; done(Math.min(...times)); } };
   again();`);
 
-test("with ten thousand calls and a thousand grants no drawing takes longer than 50 ms", async () => {
+test("drawing ten thousand calls and a thousand grants takes under 50 ms", async () => {
   await browser.go("granted");
   await made(`made.grants = Array.from({ length: 1000 }, (_, n) => ({ ...made.grants[0], id: "row" + n, path: "/home/ada/d" + (n % 40) + "/f" + n })); made.log = Array.from({ length: 10000 }, (_, n) => ({ ...made.log[0], seq: 20000 - n, paths: ["/home/ada/f" + n] }))`);
   await says("1 to 100 of 1,000");
@@ -648,7 +648,7 @@ test("with ten thousand calls and a thousand grants no drawing takes longer than
   assert.ok(grants < 50 && calls < 50, `${grants} ${calls}`);
 });
 
-test("a window in which nothing happens draws nothing", async () => {
+test("idle window draws nothing", async () => {
   await browser.go("home");
   const drawn = await browser.wait(`
     const real = window.requestAnimationFrame; let n = 0;

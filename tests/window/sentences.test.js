@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { giftWords, putBackWords, removalWords } from "../../ui/sentences.js";
 
-test("what is granted beforehand is said with who, what, through what and for how long", () => {
+test("new permission summary names client, resource, server and lifetime", () => {
   const gift = { client: "/c", server: "fetch", kind: "folder", what: "", access: ["read"], lifetime: "always" };
   assert.equal(giftWords(gift, "Zed"), "What you pick, Zed may read through fetch, until you take it back. A folder is granted with all that is below it.");
   assert.equal(giftWords({ ...gift, access: [] }, "Zed"), "Choose what it may do.");
@@ -12,13 +12,13 @@ test("what is granted beforehand is said with who, what, through what and for ho
   assert.equal(giftWords({ ...gift, kind: "host" }, "Zed"), "Write the name of the host.");
 });
 
-test("what is put back says when it runs and what becomes of what stands there", () => {
+test("restore warning says when the file runs and what happens to an existing file", () => {
   const file = { shown: "~/a/.envrc", when: "when you enter this folder", occupied: false };
   assert.equal(putBackWords(file), "~/a/.envrc is put back where it was, and runs when you enter this folder, with all that you can do yourself.");
   assert.match(putBackWords({ ...file, occupied: true }), /What stands there now goes to quarantine in its place\.$/);
 });
 
-test("taking a server out names everything that goes, is left, or still names it", () => {
+test("server removal summary names everything removed, kept or still referring to it", () => {
   const plan = { name: "git", entry: "{}", clients: [], profiles: [], data: null };
   assert.deepEqual(removalWords(plan, 0), ["Its entry goes. It is kept as it is, and \u201cPut back\u201d brings it back."]);
   const all = removalWords({ ...plan, clients: ["Zed (its entry git)", "Cursor (its entry g)"], profiles: ["work"], data: "~/d" }, 2);

@@ -1,4 +1,5 @@
-//! A person at one desktop: hands that move, click and type under a window manager, and eyes that find Allow.
+//! A user at a desktop: input that moves, clicks and types under a window manager, and a search for Allow on the
+//! screen.
 
 use crate::screen::{Control, Screen, until};
 use crate::stand::{DIALOG, Stand};
@@ -7,22 +8,23 @@ use std::process::{ChildStdin, ChildStdout};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The size of every screen.
+/// Size of every screen.
 const SIZE: [&str; 2] = ["1280", "800"];
 
-/// Hands do not jump: the last of the way is seen, in pixels before its end. All of it lies on Allow.
+/// Distances in pixels from the target at the end of a pointer movement, which is not a jump. All of them are on
+/// Allow.
 const WAY: [i32; 3] = [20, 8, 0];
 
-/// One thing that hands do.
+/// One input action.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Act {
     Move(i32, i32),
     Click,
     Down,
     Up,
-    /// A key with what is held with it, pressed and let go.
+    /// A key with its modifiers, pressed and released.
     Key(&'static str),
-    /// Alt+A, held for so many milliseconds.
+    /// Alt+A, held for this many milliseconds.
     HeldAllow(u64),
     Wait(u64),
 }
@@ -30,18 +32,18 @@ pub(crate) enum Act {
 /// Places of one dialog on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spot {
-    /// The middle of Allow.
+    /// Centre of Allow.
     pub(crate) allow: (i32, i32),
-    /// A place in the dialog where nothing can be pressed.
+    /// A place in the dialog without a control.
     pub(crate) beside: (i32, i32),
-    /// x, y, width, height of what it says it would do.
+    /// x, y, width, height of the text about consequences.
     pub(crate) words: [i32; 4],
 }
 
 pub(crate) struct Desk {
     pub(crate) screen: Screen,
     pub(crate) manager: &'static str,
-    /// More than a file to read has to be held, since covers cannot be seen here.
+    /// Allow must be held for anything but reading a file, because covering windows are undetectable here.
     pub(crate) holds: bool,
     pointer: Option<Mutex<(ChildStdin, BufReader<ChildStdout>)>>,
 }
@@ -54,7 +56,7 @@ impl Desk {
             let arguments = ["-u", script.to_str().expect("a plain path"), SIZE[0], SIZE[1]];
             let mut pointer = screen.spoken_to("/usr/bin/python3", &arguments);
             said(&mut pointer.1, "ready");
-            // A keyboard that stays: whenever the last one goes, windows lose the focus.
+            // A permanent keyboard: windows lose the focus whenever the last one is removed.
             screen.spawn("wtype", &["-s", "86400000", "-k", "F13"]);
             return Self { screen, manager, holds: true, pointer: Some(Mutex::new(pointer)) };
         }
@@ -66,7 +68,7 @@ impl Desk {
         Self { screen, manager, holds: false, pointer: None }
     }
 
-    /// Hands that do this, one thing after the other.
+    /// Performs the actions in order.
     pub(crate) fn act(&self, acts: &[Act]) {
         match &self.pointer {
             None => self.act_on_x(acts),
@@ -102,7 +104,7 @@ impl Desk {
     fn act_on_wayland(&self, pointer: &mut (ChildStdin, BufReader<ChildStdout>), acts: &[Act]) {
         let input = &mut pointer.0;
         let mut order = |line: &str| writeln!(input, "{line}").expect("a pointer");
-        // Keys that follow one another come from one keyboard.
+        // Successive keys come from one keyboard.
         let mut keys: Vec<String> = Vec::new();
         for act in acts {
             let held;
@@ -128,7 +130,7 @@ impl Desk {
                 continue;
             }
             self.type_on_wayland(&mut keys);
-            // The hand itself waits, so that a press lasts no shorter than it is meant to, whoever is late.
+            // The input program itself waits, so that a press is never shorter than intended.
             match act {
                 Act::Move(x, y) => {
                     for left in WAY {
@@ -158,7 +160,7 @@ impl Desk {
         keys.clear();
     }
 
-    /// Gives the window of that title the keyboard, as the person does. At once: whoever waits for it is too late.
+    /// Gives the window with that title the keyboard focus, as the user does, without waiting.
     pub(crate) fn focus(&self, title: &str) {
         if self.pointer.is_some() {
             self.sway(&[&format!("[title=\"{title}\"] focus")]);
@@ -167,7 +169,7 @@ impl Desk {
         }
     }
 
-    /// Takes the dialog out of sight, or brings it back.
+    /// Minimizes the dialog or restores it.
     pub(crate) fn minimize(&self, hidden: bool) {
         match (self.pointer.is_some(), hidden) {
             (true, true) => self.sway(&[&format!("[title=\"{DIALOG}\"] move scratchpad")]),
@@ -179,7 +181,7 @@ impl Desk {
         }
     }
 
-    /// Goes to another workspace.
+    /// Switches to another workspace.
     pub(crate) fn workspace(&self, number: usize) {
         let number = number.to_string();
         match self.manager {
@@ -192,7 +194,7 @@ impl Desk {
         }
     }
 
-    /// Another program's window over that part of the screen.
+    /// Opens another program's window over that part of the screen.
     pub(crate) fn cover(&self, [x, y, width, height]: [i32; 4]) -> Stand {
         let place = [x, y, width, height].map(|number| number.to_string());
         if self.manager != "sway" {
@@ -215,7 +217,7 @@ impl Desk {
         self.screen.swaymsg(words);
     }
 
-    /// Finds the dialog's places. It has to be open.
+    /// Finds the places of the open dialog.
     pub(crate) fn look(&self, title: &str) -> Spot {
         let mut before = None;
         until("the places of a dialog that stands still", || {
@@ -229,7 +231,7 @@ impl Desk {
         })
     }
 
-    /// Waits until Allow of the dialog, which is in sight again, waits for somebody who means it.
+    /// Waits until Allow of the visible dialog can be armed.
     pub(crate) fn is_calm(&self, title: &str) {
         const CALM: [&str; 3] = [
             "To allow: point at Allow, or press Tab until you are on it",

@@ -1,4 +1,4 @@
-//! The scenes: what hands do around a dialog without meaning it, and how somebody answers who does.
+//! Scenes of accidental input around a dialog, and the deliberate answer.
 
 use super::Try;
 use super::desk::{Act, Desk, Spot};
@@ -6,19 +6,20 @@ use crate::stand::{DIALOG, Stand};
 use Act::{Click, Down, HeldAllow, Key, Move, Up, Wait};
 use std::time::{Duration, Instant};
 
-/// The time for which a scene goes on.
+/// Duration of a scene in milliseconds.
 const LENGTH: u64 = 2600;
-/// The time for which hands are at it before the question comes.
+/// Time for which input runs before the question appears.
 const BEFORE: Duration = Duration::from_millis(300);
-/// The time for which somebody who means it holds Allow, which asks for 0.7 s: the app may hear of the press later than of its end.
+/// Milliseconds for which a deliberate answer holds Allow, which requires 0.7 s: the app may see the press later than
+/// the release.
 const HOLD: u64 = 860;
 /// A place far from every dialog.
 const FAR: (i32, i32) = (25, 770);
 
-/// The words that lead to two calls together.
+/// Label that leads to two calls together.
 const TWO: &str = "See all 2 together";
 
-/// One way to press what was not meant.
+/// One way to click accidentally.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scene {
     Clicks,
@@ -60,7 +61,7 @@ pub(crate) const SCENES: [Scene; 17] = [
     Scene::Together,
 ];
 
-/// The places of a dialog as it opens first, of the one after it, and of one with two calls together.
+/// Places of the first dialog, of the next one, and of a batch of two calls.
 pub(crate) struct Spots {
     first: Spot,
     second: Spot,
@@ -68,7 +69,7 @@ pub(crate) struct Spots {
 }
 
 impl Spots {
-    /// Opens two dialogs and looks.
+    /// Opens two dialogs and finds their places.
     pub(crate) fn look(desk: &Desk) -> Self {
         let mut stand = Stand::start(&desk.screen, &["dialog"]);
         stand.order("ask write q1 60000");
@@ -89,7 +90,7 @@ impl Spots {
 }
 
 impl Scene {
-    /// Plays the scene, and then answers for good where `meant`.
+    /// Plays the scene, and then answers deliberately if `meant`.
     pub(crate) fn run(self, desk: &mut Desk, spots: &Spots, pace: u64, meant: bool) -> Try {
         let name = format!("{}: {self:?}, every {pace} ms", desk.manager);
         desk.act(&[Move(FAR.0, FAR.1)]);
@@ -134,7 +135,7 @@ impl Scene {
         Try { name, accident, meant }
     }
 
-    /// Does what nobody means. Returns other windows that are still there.
+    /// Performs the accidental input. Returns the other windows still open.
     fn play(self, desk: &mut Desk, spots: &Spots, pace: u64, stand: &mut Stand) -> Vec<Stand> {
         let ask = |stand: &mut Stand| stand.order("ask write q1 60000");
         let (x, y) = spots.first.allow;
@@ -211,7 +212,7 @@ impl Scene {
                 let cover = desk.cover(spots.first.words);
                 desk.act(&[Wait(900), Move(FAR.0, FAR.1), Move(x, y), Wait(900)]);
                 drop(cover);
-                // It is gone: nobody has read what was under it.
+                // The window is gone, and the text under it is unread.
                 desk.act(&[Click, Wait(pace), Move(x, y), Click]);
             }
             Self::FullScreen => {
@@ -228,10 +229,10 @@ impl Scene {
                 });
             }
             Self::Together => {
-                // Hands that go on where the Allow of one question was, or where that of two will be.
+                // Input that continues at the Allow of one question, or at that of the batch.
                 let (x, y) = if pace.is_multiple_of(100) { spots.together.allow } else { (x, y) };
                 during(desk, &[vec![Move(x, y)], clicks(LENGTH)].concat(), || {
-                    // The hands may have denied one of the two by then.
+                    // The input may have denied one of the two by then.
                     desk.screen.helper("accessible.py", &["press", DIALOG, "push button", TWO]);
                 });
             }
@@ -248,19 +249,19 @@ impl Scene {
         vec![]
     }
 
-    /// Somebody means it: chooses Allow and presses it. Two acts.
+    /// Answers deliberately: selects Allow and presses it, which are two actions.
     fn mean(self, desk: &Desk, mut spot: Spot, stand: &Stand) -> Result<Duration, String> {
         let by_key =
             [Self::EarlyKeys, Self::HeldKeys, Self::TypingElsewhere, Self::LateFocus].contains(&self);
         if !by_key {
-            // They see first that it is there, and that it waits for them.
+            // First the user sees the dialog ready for input.
             desk.act(&[Move(spot.beside.0, spot.beside.1)]);
             desk.is_calm(DIALOG);
-            // And where its Allow is.
+            // Then they see its Allow.
             spot = desk.look(DIALOG);
         }
         if self == Self::OtherWorkspace {
-            // They are where it is.
+            // The pointer is on Allow.
             desk.focus(DIALOG);
         }
         let begin = Instant::now();
@@ -287,7 +288,7 @@ impl Scene {
     }
 }
 
-/// Two questions that can be answered together.
+/// Asks two questions that can be answered together.
 fn two(desk: &Desk) -> Stand {
     let mut stand = Stand::start(&desk.screen, &["dialog"]);
     stand.order("ask file-a q1 60000");
@@ -296,7 +297,7 @@ fn two(desk: &Desk) -> Stand {
     stand
 }
 
-/// Another program's window, with the keyboard.
+/// Opens another program's window with the keyboard focus.
 fn other(desk: &Desk, kind: &[&str]) -> Stand {
     let other = Stand::start(&desk.screen, &[&["other"], kind].concat());
     assert_eq!(other.event(), "ready");
@@ -304,7 +305,7 @@ fn other(desk: &Desk, kind: &[&str]) -> Stand {
     other
 }
 
-/// Gives the dialog the keyboard as soon as it is there.
+/// Gives the dialog the keyboard focus as soon as it exists.
 fn focus_soon(desk: &Desk) {
     for _ in 0..6 {
         desk.focus(DIALOG);
@@ -312,7 +313,7 @@ fn focus_soon(desk: &Desk) {
     }
 }
 
-/// Hands that do this, and meanwhile something else, a little later.
+/// Performs actions, and runs `meanwhile` shortly after their start.
 fn during(desk: &Desk, acts: &[Act], meanwhile: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         scope.spawn(move || {

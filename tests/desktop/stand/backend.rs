@@ -1,4 +1,4 @@
-//! A made-up trusted process, with data for every page of the window.
+//! A fake daemon with data for every page of the window.
 
 mod made_up;
 
@@ -48,7 +48,7 @@ impl Made {
         self.state.lock().expect("no panic while it was held")
     }
 
-    /// Does it, tells the test and the window.
+    /// Applies a change and notifies the test and the window.
     fn done(&self, event: &str, act: impl FnOnce(&mut State)) -> Reply {
         println!("{event}");
         act(&mut self.state());

@@ -1,10 +1,10 @@
-//! The shell on its own, for display tests: the real dialog, tray and window with made-up questions and data.
+//! The desktop shell alone, for display tests: the real dialog, tray and window with fake questions and data.
 //!
-//! Never shipped. Reads orders from standard input, one a line, and writes what happened, one event a line:
-//! `ask NAME ID MILLISECONDS`, `withdraw ID`, `idle` / `ID allow OFFER LIFETIME`, `ID deny [NOTE]`, `ID dropped`,
-//! `ID working`, `idle`, `took-back GRANT`, `ended SESSION`, `shutdown`.
-//! With the argument `dialog` there are only dialogs; with `app` there is the whole shell; `other KIND` is a window of another
-//! program, into which can be typed: `window`, `fullscreen`, or `over X Y WIDTH HEIGHT`, which covers what is there.
+//! Never shipped. Reads one order per line from standard input and writes one event per line: `ask NAME ID
+//! MILLISECONDS`, `withdraw ID`, `idle` / `ID allow OFFER LIFETIME`, `ID deny [NOTE]`, `ID dropped`, `ID working`,
+//! `idle`, `took-back GRANT`, `ended SESSION`, `shutdown`. With the argument `dialog` there are only dialogs; with
+//! `app` there is the whole shell; `other KIND` is a window of another program that accepts text: `window`,
+//! `fullscreen`, or `over X Y WIDTH HEIGHT`, which covers that area.
 
 #![expect(clippy::print_stdout, reason = "its output is what the tests read")]
 #![expect(clippy::expect_used, reason = "a test program stops at the first surprise")]
@@ -62,7 +62,7 @@ fn read_orders(desktop: &DialogConsent) {
                 desktop.ask_with(question, Box::new(Printed { id: (*id).to_owned(), answered: false }));
             }
             ["withdraw", id] => desktop.withdraw(id, Withdrawn::Cancelled),
-            // Less urgent than what the display has sent, which is done by then.
+            // Runs with lower priority than the display's pending events, which are processed by then.
             ["idle"] => drop(gtk::glib::idle_add_once(|| println!("idle"))),
             _ => println!("`{line}` is not an order"),
         }
@@ -70,7 +70,7 @@ fn read_orders(desktop: &DialogConsent) {
     std::process::exit(0);
 }
 
-/// Writes the answer down. Says so when it is dropped without one.
+/// Prints the answer, or that it was dropped unanswered.
 struct Printed {
     id: String,
     answered: bool,

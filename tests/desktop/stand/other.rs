@@ -1,8 +1,8 @@
-//! A window of another program: it is typed into, stands in the way, or takes the whole screen.
+//! A window of another program that accepts text, covers an area or fills the screen.
 
 use gtk::prelude::*;
 
-/// Shows it until standard input ends or says `close`. Says `ready` when it can be seen.
+/// Shows the window until standard input ends or a line arrives. Prints `ready` once it is visible.
 pub(crate) fn show(arguments: &[String]) {
     gtk::init().expect("a display");
     let kind = arguments.first().map_or("window", String::as_str);
@@ -27,7 +27,7 @@ pub(crate) fn show(arguments: &[String]) {
     window.show_all();
     std::thread::spawn(|| {
         let mut line = String::new();
-        // Its end and any order are the end of the window.
+        // End of input or any line closes the window.
         let _ = std::io::stdin().read_line(&mut line);
         std::process::exit(0);
     });

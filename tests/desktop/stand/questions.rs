@@ -1,4 +1,4 @@
-//! Made-up questions: ordinary ones, and ones that try to mislead.
+//! Fake questions, both ordinary and misleading ones.
 
 mod elsewhere;
 mod files;
@@ -9,7 +9,7 @@ use ironcurtain_daemon::consent::{Consequence, Lifetime, Offer, Piece, Preview, 
 use ironcurtain_protocol::{ClientView, ProcessView};
 use std::time::Duration;
 
-/// The question of that name.
+/// Returns the question with that name.
 pub(crate) fn named(name: &str, id: &str, deadline: Duration) -> Option<Question> {
     let write = write(id, deadline);
     match name {
@@ -74,7 +74,7 @@ fn write(id: &str, deadline: Duration) -> Question {
     }
 }
 
-/// The offer of one call, which does this.
+/// Returns an offer of one call with this effect.
 fn call_once(what: &str) -> Offer {
     Offer {
         reach: Reach::Paths,
@@ -118,7 +118,7 @@ fn foreign(text: &str) -> Piece {
     Piece::Foreign(text.into())
 }
 
-/// Claude Code, started by zsh in a terminal.
+/// Returns Claude Code, started by zsh in a terminal.
 pub(crate) fn client() -> ClientView {
     let process = |pid, name: &str, exe: &str| ProcessView { pid, name: name.into(), exe: Some(exe.into()) };
     ClientView {

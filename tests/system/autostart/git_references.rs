@@ -1,4 +1,5 @@
-//! The user's own git, whose configuration or hooks lead into a granted folder, runs nothing that a server wrote there.
+//! The user's own git, with configuration or hooks that point into a granted folder, runs nothing that a server wrote
+//! there.
 
 use super::{ended, git, grant_folder_of, repository};
 use crate::client::BOUND;
@@ -8,13 +9,14 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// One way in which git comes to run something in the tree.
+/// One way in which git runs something from the tree.
 struct Way {
-    /// The user's own configuration, with `REPO` for the repository.
+    /// The user's git configuration, with `REPO` for the repository.
     gitconfig: &'static str,
-    /// The file that git is led to, in the repository.
+    /// The file in the repository that git refers to.
     target: &'static str,
-    /// Its content before, and what the server wants there, with `EVIL` for a trace that it leaves.
+    /// Its content before the attack, and the content the server writes, with `EVIL` for the command that leaves a
+    /// trace.
     before: &'static str,
     after: &'static str,
 }
@@ -59,11 +61,11 @@ impl Way {
         repo
     }
 
-    /// The script by which the server puts its own there.
+    /// Returns the script with which the server installs its content.
     fn attack(&self, world: &World) -> String {
         let after = self.after.replace("EVIL", evil(world).to_str().unwrap());
         let target = self.target;
-        // In one step, since it may be moved away the moment it is there.
+        // One atomic step, because the file may be quarantined as soon as it exists.
         let write = format!("printf '%s' '{after}' > new && chmod +x new");
         format!("mkdir -p \"$(dirname {target})\" && {write} && {{ mv new {target} || cat new > {target}; }}")
     }
@@ -91,7 +93,7 @@ fn files_referenced_by_user_git_config_are_read_only_and_still_run() {
         let mut client = world.connect("hostile");
         grant_folder_of(&world, &mut client, &repo.join("text"));
         client.run(&repo, &way.attack(&world)).refused("Read-only file system");
-        // A file beside it is free.
+        // Another file in the folder is writable.
         client.run(&repo, "mkdir -p scripts && echo x > scripts/other").ok();
         works(&world, &repo);
         ended(&world, client);

@@ -1,4 +1,5 @@
-//! Files that a server plants run nothing of the person's, while they are there and afterwards; the person's own run on.
+//! Files planted by a server never run, neither during the session nor later, while the user's own files keep
+//! running.
 
 use super::{about, ended, git, grant_folder_of, guarded, repository};
 use crate::client::{BOUND, Client};
@@ -28,7 +29,7 @@ fn planted_files_do_not_run_and_user_hooks_do() {
     grant_folder_of(&world, &mut client, &above.join("plan"));
 
     let bad = format!("touch {}", evil.display());
-    // Beside the hook that is there, and in its place.
+    // Beside the existing hook, and in its place.
     for name in ["pre-commit", "post-commit"] {
         let plant =
             format!("printf '#!/bin/sh\\n{bad}\\n' > .git/hooks/{name} && chmod +x .git/hooks/{name}");
@@ -42,7 +43,7 @@ fn planted_files_do_not_run_and_user_hooks_do() {
     }
     client.run(&repo, &format!("echo '{}' > .mcp.json", mcp(&bad))).ok();
     client.run(&repo, &format!("echo '{bad}' > .envrc")).ok();
-    // A repository of its own.
+    // A new repository.
     let fresh = format!(
         "git init -q fresh && printf '#!/bin/sh\\n{bad}\\n' > new && chmod +x new && mv new fresh/.git/hooks/pre-commit"
     );
@@ -59,7 +60,7 @@ fn planted_files_do_not_run_and_user_hooks_do() {
     git(&world, &repo, &["commit", "-q", "--allow-empty", "-m", "by the person"]);
     commit_in(&world, &above.join("fresh"));
     let record = ended(&world, client);
-    // And afterwards.
+    // After the session.
     git(&world, &repo, &["status"]);
     git(&world, &repo, &["diff", "HEAD"]);
     git(&world, &repo, &["commit", "-q", "--allow-empty", "-m", "by the person again"]);
@@ -80,7 +81,7 @@ fn planted_files_do_not_run_and_user_hooks_do() {
     for key in ["core.fsmonitor", "core.pager", "alias.st", "diff.external"] {
         assert!(world.log().contains(key), "{key} is not on record");
     }
-    // Nobody has allowed it with direnv, so that it runs only when the person does.
+    // direnv has not allowed the file, so it only runs if the user allows it.
     assert_eq!(about(&record, &repo.join(".envrc")).state, LeftState::Left);
     assert!(
         world.log().contains(r#""event":"file-put-back""#)
@@ -88,7 +89,7 @@ fn planted_files_do_not_run_and_user_hooks_do() {
     );
 }
 
-/// Sets a key of git's, by git, which has to wait while the watcher puts another one back.
+/// Sets a git key with git, waiting while the watcher restores another one.
 fn configure(client: &mut Client, repo: &Path, key: &str, value: &str) {
     client.run(repo, &format!("until git config {key} '{value}' 2> /dev/null; do sleep 0.01; done")).ok();
 }
@@ -110,13 +111,13 @@ fn files_planted_before_kill_are_scanned_at_next_start() {
     let mut client = machine.connect();
     let call = client.begin_call("change", json!({ "path": plan }));
     machine.wait_until_said("Your answer: ");
-    // The folder, for this session.
+    // Answer 5: the folder, for this session.
     machine.types("5");
     client.outcome(call).ok();
     let work = plan.parent().unwrap();
     client.run(work, "git init -q repo").ok();
     let session = machine.only_session();
-    // From now on nobody watches.
+    // From now on no watcher runs.
     let plant = "(while ! [ -e go ]; do sleep 0.01; done; cd repo; echo evil > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; \
         git config core.fsmonitor evil; echo all: > Makefile; touch ../done) > /dev/null 2>&1 &";
     client.run(work, plant).ok();

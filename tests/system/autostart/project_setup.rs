@@ -1,4 +1,4 @@
-//! Work that agents are asked to do in a repository succeeds, and is there afterwards.
+//! Setup work that agents are asked to do in a repository succeeds and persists.
 
 use super::{about, ended, git, grant_folder_of, guarded, repository, waiting};
 use crate::world::installed;
@@ -77,7 +77,7 @@ fn adding_husky_keeps_files_but_does_not_enable_hooks() {
     assert_eq!(fs::read_to_string(&hook).unwrap(), "touch ran\n");
     git(&world, &repo, &["commit", "-q", "--allow-empty", "-m", "second"]);
     assert!(!repo.join("ran").exists());
-    // The person turns it on, and then it runs.
+    // Once the user enables the hooks, they run.
     git(&world, &repo, &["config", "core.hooksPath", ".husky/_"]);
     git(&world, &repo, &["commit", "-q", "--allow-empty", "-m", "third"]);
     assert!(repo.join("ran").exists());

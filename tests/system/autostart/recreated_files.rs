@@ -1,4 +1,4 @@
-//! A server that makes a file again each time it is moved away loses the right to write in its folder.
+//! A server that keeps recreating a quarantined file loses write access to the folder.
 
 use super::{ended, grant_folder_of, repository};
 use crate::client::BOUND;
@@ -14,7 +14,7 @@ fn repeatedly_recreated_file_is_removed_and_folder_becomes_read_only() {
     let mut client = world.connect("hostile");
     grant_folder_of(&world, &mut client, &repo.join("text"));
     let servers = json!({ "mcpServers": { "evil": { "command": "evil" } } });
-    // More often than the folder stays writable, and less often than the server is stopped for.
+    // Often enough for the folder to become read-only, but too rarely for the server to be stopped.
     let write = format!("echo '{servers}' > .mcp.json");
     let wait = "while [ -e .mcp.json ]; do :; done";
     let script = format!("for n in 1 2 3 4 5 6 7; do {write} || break; {wait}; done 2> /dev/null");
@@ -39,13 +39,13 @@ fn server_that_keeps_recreating_a_file_is_stopped() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("heard").ok();
-    // The server always writes in the session's folder, so that only its end stops it there.
+    // The session's folder is always writable, so only stopping the server ends it there.
     let folder = world.sandbox();
     let servers = json!({ "mcpServers": { "evil": { "command": "evil" } } });
     let script = format!("while echo '{servers}' > .mcp.json; do :; done 2> /dev/null");
     let call = client.begin_call("run", json!({ "where": folder, "script": script }));
     client.outcome(call).refused("it makes files again and again that programs of yours run");
     client.plain("heard").refused("it was stopped, and is not started again in this session");
-    // Another session starts it as before.
+    // Another session starts the server normally.
     world.connect("hostile").plain("heard").ok();
 }

@@ -1,4 +1,4 @@
-//! A granted repository, as the server sees it, and everybody else.
+//! A granted repository as seen by the server and by everyone else.
 
 use super::{git, grant_folder_of, guarded, repository};
 use crate::hostile;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 const STATUS: [&str; 3] = ["status", "--porcelain", "--ignored"];
 
-/// Every name below a folder, without what git changes by being looked at.
+/// Returns every name below a folder, except those that git changes when it reads a repository.
 fn names(dir: &Path) -> Vec<String> {
     let mut all = Vec::new();
     let mut folders = vec![dir.to_path_buf()];

@@ -1,4 +1,4 @@
-//! A server whose entry says `"autostart": "strict"`.
+//! A server entry with `"autostart": "strict"`.
 
 use super::{about, ended, git, grant_folder_of, repository, waiting};
 use crate::client::BOUND;
@@ -16,7 +16,7 @@ fn strict_mode_quarantines_autostart_files_and_keeps_other_files() {
     fs::write(repo.join(".npmrc"), "mine").unwrap();
     let mut client = world.connect("hostile");
     grant_folder_of(&world, &mut client, &repo.join("text"));
-    // What is there is closed, too.
+    // Existing autostart files are read-only as well.
     client.run(&repo, "echo evil > .npmrc").refused("Read-only file system");
     let named = [".gitattributes", ".pre-commit-config.yaml", ".bashrc"];
     for name in named {

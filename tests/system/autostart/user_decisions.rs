@@ -1,4 +1,4 @@
-//! Keep and Quarantine: the person's, over the control socket and on record, and nobody else's.
+//! Keep and Quarantine: decided only by the user, over the control socket, and recorded.
 
 use super::{about, ended, grant_folder_of, repository, waiting};
 use crate::client::BOUND;
@@ -30,7 +30,7 @@ fn kept_and_quarantined_files_are_recorded_permanently() {
     eventually("they are counted", BOUND, || world.sessions()[0].left == 2);
     let record = ended(&world, client);
     assert_eq!(waiting(&record), [makefile.to_str().unwrap(), mise.to_str().unwrap()]);
-    // It outlives the trusted process.
+    // The decision survives a restart of the daemon.
     world.restart();
     let behind = || match world.request(Request::LeftBehind) {
         Reply::LeftBehind(sessions) => sessions,
@@ -45,7 +45,7 @@ fn kept_and_quarantined_files_are_recorded_permanently() {
     assert_eq!((about(&moved, &mise).state, mise.exists()), (LeftState::Quarantined, false));
     assert_eq!(fs::read_to_string(&moved_to).unwrap(), "[tools]\n");
     assert_eq!(behind(), []);
-    // Each is decided once, and nothing else can be.
+    // A file can be decided once, and other paths cannot be decided.
     for path in [&makefile, &mise, &repo.join("text")] {
         refused(&decide(&world, &record.id, path, LeftChoice::Quarantine), ErrorCode::NotFound);
     }
@@ -78,7 +78,7 @@ fn quarantined_file_is_restored_or_deleted_by_the_user_after_session() {
     decide(&world, &record.id, &mise, LeftChoice::Quarantine);
     assert_eq!(quarantine()[0].files.len(), 2);
 
-    // The person's own stays, or takes its place.
+    // The user's own file stays in its place, or replaces the restored one.
     fs::write(&agents, "{}").unwrap();
     assert!(about(&quarantine()[0], &agents).occupied);
     refused(&decide(&world, &record.id, &agents, LeftChoice::PutBack), ErrorCode::Storage);
@@ -97,7 +97,7 @@ fn quarantined_file_is_restored_or_deleted_by_the_user_after_session() {
     );
     assert_eq!(fs::read_to_string(&agents).unwrap(), "{}");
 
-    // A folder that is a link by now is another one.
+    // A folder that was replaced by a symlink counts as a different folder.
     let other = world.path("elsewhere");
     fs::rename(&repo, &other).unwrap();
     symlink(&other, &repo).unwrap();
@@ -129,7 +129,7 @@ fn quarantine_moves_the_symlink_not_its_target() {
     let record = ended(&world, client);
     let (file, below) = (repo.join("Makefile"), repo.join("sub/Makefile"));
     assert_eq!(waiting(&record).len(), 2);
-    // Links in the place of the file, and of the folder above one.
+    // Symlinks replace the file and a parent folder.
     fs::remove_file(&file).unwrap();
     symlink(&secret, &file).unwrap();
     fs::rename(repo.join("sub"), repo.join("other")).unwrap();
@@ -150,12 +150,12 @@ fn agent_and_server_cannot_decide_about_autostart_files() {
     grant_folder_of(&world, &mut client, &repo.join("text"));
     client.run(&repo, "echo all: > Makefile").ok();
     eventually("it is counted", BOUND, || world.sessions()[0].left == 1);
-    // The server does not reach the socket, nor the record.
+    // The server can reach neither the socket nor the record.
     client.call("connect", serde_json::json!({ "where": world.home.socket })).refused("os error");
     let record = world.home.sessions().join(&world.sessions()[0].id).join("record.json");
     client.sneak(&record).refused("os error 2)");
     assert!(record.is_file());
-    // The agent's own requests are answered by the server, if at all, and decide nothing.
+    // Any such request by the agent goes to the server and decides nothing.
     let path = repo.join("Makefile");
     for method in ["decide-left", "ironcurtain/decide-left"] {
         let params = serde_json::json!({ "session": world.sessions()[0].id, "path": path, "choice": "keep" });

@@ -1,5 +1,5 @@
-//! A server, or a shim in its place, with a client that has every capability: each step's messages are kept, but for what
-//! differs from one run to the next.
+//! A server, or a shim in its place, with a client that declares every capability. Records the messages of each step
+//! without the parts that vary between runs.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -12,9 +12,9 @@ pub struct Peer {
     stdin: ChildStdin,
     lines: Receiver<Value>,
     steps: BTreeMap<String, Value>,
-    /// The requests of the server since the step began.
+    /// Server requests since the current step began.
     asked: Vec<Value>,
-    /// All notifications, in their order.
+    /// All notifications in order.
     told: Vec<Value>,
     next: u64,
 }
@@ -36,7 +36,7 @@ impl Peer {
         Self { child, stdin, lines, steps: BTreeMap::new(), asked: vec![], told: vec![], next: 0 }
     }
 
-    /// Sends a request, and keeps its answer and what the server asked meanwhile under the name of the step.
+    /// Sends a request and records its response and the server's requests in between under the step's name.
     pub fn step(&mut self, step: &str, method: &str, params: Value) -> Value {
         let answer = self.request(method, params);
         let asked = std::mem::take(&mut self.asked);
@@ -44,7 +44,7 @@ impl Peer {
         answer
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for its response.
     pub fn request(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
         let id = json!(self.next);
@@ -53,12 +53,12 @@ impl Peer {
         self.until(method, is_answer)
     }
 
-    /// Keeps something as a step.
+    /// Records a value as a step.
     pub fn keep(&mut self, step: &str, value: &Value) {
         assert!(self.steps.insert(step.to_owned(), steady(value)).is_none(), "two steps are called {step}");
     }
 
-    /// Keeps what the server asked since the last step.
+    /// Records the server's requests since the last step.
     pub fn keep_asked(&mut self, step: &str) {
         let asked = std::mem::take(&mut self.asked);
         self.keep(step, &json!(asked));
@@ -79,11 +79,11 @@ impl Peer {
         }
     }
 
-    /// Everything that was kept; the notifications are a step of their own.
+    /// Returns everything recorded; the notifications form their own step.
     pub fn steps(mut self) -> BTreeMap<String, Value> {
         let mut told: Vec<String> = self.told.iter().map(|told| steady(told).to_string()).collect();
         told.sort();
-        // How often the server tells of these depends on the clock.
+        // The number of repetitions of these notifications depends on timing.
         told.dedup();
         self.steps.insert("notifications".to_owned(), json!(told));
         std::mem::take(&mut self.steps)
@@ -122,7 +122,7 @@ impl Drop for Peer {
     }
 }
 
-/// The client's answers.
+/// Returns the client's answer to a server request.
 fn answered(method: &str, params: &Value) -> Value {
     let sampled =
         json!({ "role": "assistant", "content": { "type": "text", "text": "sampled" }, "model": "m" });
@@ -141,24 +141,24 @@ fn answered(method: &str, params: &Value) -> Value {
     }
 }
 
-/// A value without what differs from one run to the next: names of tasks, times, and what was drawn by lot.
+/// Removes the parts of a value that vary between runs: task names, times and random values.
 fn steady(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let kept = |(name, value): (&String, &Value)| {
                 let value = match name.as_str() {
                     "taskId" | "elicitationId" | "createdAt" | "lastUpdatedAt" | "id" => json!("…"),
-                    // Random messages of the log.
+                    // Random log messages.
                     "data" | "level" if fields.contains_key("data") && fields.contains_key("level") => {
                         json!("…")
                     }
-                    // The time of day is in it.
+                    // The blob contains the time of day.
                     "blob" if fields["uri"].as_str().is_some_and(|uri| uri.contains("dynamic")) => json!("…"),
                     _ => steady(value),
                 };
                 (name.clone(), value)
             };
-            // In one order.
+            // Sorts the keys.
             let sorted: BTreeMap<String, Value> = fields.iter().map(kept).collect();
             Value::Object(sorted.into_iter().collect::<Map<_, _>>())
         }
@@ -168,7 +168,7 @@ fn steady(value: &Value) -> Value {
     }
 }
 
-/// A text without the time of day and without names of tasks.
+/// Removes the time of day and task names from a text.
 fn without_names(text: &str) -> String {
     let text = match text.split_once("created at ") {
         Some((before, _)) => format!("{before}created at …"),

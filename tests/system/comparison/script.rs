@@ -1,9 +1,9 @@
-//! Everything that the server can do.
+//! A script that exercises every feature of the server.
 
 use super::peer::Peer;
 use serde_json::{Value, json};
 
-/// `has_roots` says whether the server is told that there are roots.
+/// Runs all steps. `has_roots` states whether the server is told that the client supports roots.
 pub fn act(peer: &mut Peer, has_roots: bool) {
     greet(peer, has_roots);
     lists(peer);
@@ -13,7 +13,7 @@ pub fn act(peer: &mut Peer, has_roots: bool) {
     prompts(peer);
     resources(peer);
     errors(peer);
-    // The server answers this after all that it told before.
+    // The server answers this request after its earlier notifications.
     peer.request("prompts/list", json!({}));
 }
 
@@ -34,7 +34,7 @@ fn greet(peer: &mut Peer, has_roots: bool) {
         json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client });
     peer.step("initialize", "initialize", params);
     peer.tell("notifications/initialized");
-    // It has asked for the roots then.
+    // The server has requested the roots by then.
     if has_roots {
         peer.wait_for("notifications/message");
         peer.keep_asked("roots/list");

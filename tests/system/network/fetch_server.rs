@@ -1,4 +1,4 @@
-//! The fetch server from PyPI, as the catalog adds it.
+//! The fetch server from PyPI, added through the catalog.
 
 use super::test_network::inside;
 use crate::scripted_user::Next;
@@ -11,13 +11,13 @@ fn fetch_server_reaches_only_the_host_of_its_call() {
     inside("network::fetch_server::fetch_server_reaches_only_the_host_of_its_call", |ground| {
         let world = world("fetch");
         let mut client = world.connect("fetch");
-        // Not raw, it would have npm fetch a program that makes pages readable.
+        // Without `raw`, the server would have npm download a readability program.
         let page = json!({ "url": "http://files.example.test/hello", "raw": true });
         world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
         let fetched = client.call("fetch", page.clone());
         assert!(fetched.ok().contains("hello from outside"), "{}", fetched.text);
         assert_eq!(world.person.asked().len(), 1, "the call was the only question");
-        // Its look at `robots.txt`, and the page.
+        // One request for `robots.txt` and one for the page.
         assert_eq!(ground.reached(), ["9.9.9.9 80", "9.9.9.9 80"]);
         client.call("fetch", page).refused("DENIED: the user denied this call");
         world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));

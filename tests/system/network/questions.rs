@@ -1,4 +1,4 @@
-//! Hosts that the list does not have: asked about, granted, lent and taken back.
+//! Hosts outside the list: questions, grants, one-call permissions and revocation.
 
 use super::test_network::{inside, world};
 use super::{HELLO, network_log, proxy_table};
@@ -55,7 +55,7 @@ fn unknown_host_asks_and_answer_lasts_its_lifetime() {
         client.hang_up();
         assert_eq!(world.connect("fetcher").behind(OTHER), HELLO);
         assert_eq!(world.person.asked().len(), 1);
-        // Uses are counted beside the way of a connection.
+        // Uses are counted outside the connection's path.
         eventually("both uses are counted", BOUND, || world.grants()[0].uses == 2);
         assert_eq!(
             network_log(&world),
@@ -85,7 +85,7 @@ fn denied_host_is_reported_and_not_asked_again_at_once() {
         assert_eq!(world.person.asked().len(), 1);
         assert!(client.behind("http://evil.example.test/hello").starts_with("403 denied-domain"));
         assert_eq!((world.person.asked().len(), ground.reached().len()), (0, 0));
-        // It is for that host alone.
+        // The permission covers only that host.
         allow(&world, Lifetime::Once);
         assert_eq!(client.behind(THIRD), HELLO);
     });
@@ -100,7 +100,7 @@ fn approval_does_not_open_private_address() {
         for _ in 0..2 {
             let said = client.behind("http://sly.example.test/hello");
             assert!(
-                said.starts_with("403 not-public: IronCurtain: `sly.example.test:80` leads to 10.9.9.9"),
+                said.starts_with("403 not-public: IronCurtain: `sly.example.test:80` resolves to 10.9.9.9"),
                 "{said}"
             );
         }
@@ -201,7 +201,7 @@ fn host_allowed_for_call_is_not_asked_again() {
             asked[0].offers.iter().map(|offer| offer.reach).collect::<Vec<_>>(),
             [Reach::Paths, Reach::Host]
         );
-        // That was for the call.
+        // That permission was for the call.
         assert!(client.behind(OTHER).starts_with("403 said-no"));
         assert_eq!(world.person.asked().len(), 1);
 
@@ -242,7 +242,7 @@ fn approved_call_opens_its_host_even_if_unknown_hosts_are_refused() {
         assert_eq!(client.get(OTHER).ok(), HELLO);
         assert!(client.behind(OTHER).starts_with("403 unknown-domain"));
         assert_eq!(world.person.asked().len(), 1);
-        // What is denied can be allowed for the call, but not opened.
+        // A denied host can be allowed for a call but cannot be opened.
         world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
         assert!(client.get("http://evil.example.test/hello").ok().starts_with("403 denied-domain"));
         let offers = &world.person.asked()[0].offers;

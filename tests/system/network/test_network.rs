@@ -1,7 +1,7 @@
-//! A network of the test's own: the trusted process on one side of a wire, servers with public and private addresses on
-//! the other, and names for them that the system's resolver knows.
+//! A network for tests: the daemon on one side of a virtual link, servers with public and private addresses on the
+//! other, and host names known to the system resolver.
 //!
-//! It needs no rights: the test is started again in a user namespace, where it may make what it likes.
+//! Needs no privileges: the test restarts itself in a user namespace.
 
 use crate::test_home::Prepared;
 use crate::world::World;
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The address of public names.
+/// Address of the public names.
 pub(super) const PUBLIC: &str = "9.9.9.9";
 
-/// Every name there is.
+/// Contents of the hosts file.
 const HOSTS: &str = "\
 127.0.0.1 localhost
 9.9.9.9 files.example.test other.example.test third.example.test evil.example.test
@@ -27,7 +27,7 @@ pub struct Ground {
     _outside: Outside,
 }
 
-/// Runs `body` in a network of its own. `test` is the whole name of the test that calls this.
+/// Runs `body` in its own network. `test` is the full name of the calling test.
 pub fn inside(test: &str, body: impl FnOnce(&Ground)) {
     if !is_inside() {
         return run_inside(test, &["--net", "--mount"]);
@@ -48,7 +48,7 @@ impl Ground {
         Self { dir, _outside: outside }
     }
 
-    /// Every connection that came: address and port.
+    /// Returns the address and port of every incoming connection.
     pub fn reached(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
@@ -60,15 +60,15 @@ fn script(name: &str) -> PathBuf {
     dir.join(name).canonicalize().unwrap()
 }
 
-/// A world with one server, `fetcher`, that has this network.
+/// Creates a world with one server, `fetcher`, that has this network configuration.
 pub(super) fn world(network: &Value) -> World {
     World::with(|prepared| install(prepared, network))
 }
 
-/// The tools that anybody may call.
+/// Tools that need no approval.
 const FREE: [&str; 7] = ["sneak", "many", "hold", "alive", "direct", "ssh", "proxies"];
 
-/// Writes its configuration: what it fetches by name is asked about, everything else is free.
+/// Writes the configuration: judged fetches require approval, all other tools are allowed.
 fn install(prepared: &Prepared, network: &Value) {
     let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "fetcher", "comment": "", "args": args });
     let mut tools: Vec<Value> = FREE.iter().map(|name| tool(name, json!({ "where": ["none"] }))).collect();
@@ -83,7 +83,7 @@ fn install(prepared: &Prepared, network: &Value) {
     configure(&prepared.home, network);
 }
 
-/// Writes what network the server has.
+/// Writes the server's network configuration.
 pub(super) fn configure(home: &Home, network: &Value) {
     let script = script("fetcher.py");
     let sandbox = json!({ "view": "roots", "filesystem": { "allowRead": [script] }, "network": network });

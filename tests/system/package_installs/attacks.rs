@@ -1,4 +1,4 @@
-//! Packages that mean no good, and what becomes of them.
+//! Malicious packages.
 
 use super::registry::{Package, Registry, packed};
 use super::{folders, install, json_of, prepare, refusal, run, tell, world};
@@ -35,7 +35,7 @@ fn install_runs_no_package_scripts_and_reaches_only_the_registry() {
         names.sort();
         assert_eq!(names, ["package.json", "server.js"], "{package}");
     }
-    // Anybody else's npm runs them.
+    // An ordinary npm runs the scripts.
     let twin = tempfile::tempdir().unwrap();
     std::fs::write(twin.path().join("package.json"), "{}").unwrap();
     let npm = Command::new("npm")
@@ -83,7 +83,7 @@ fn modified_installation_is_not_started_until_reinstalled() {
     let mut world = world(&registry, &["-y", "tiny"]);
     let folder = install(&world.home, "tiny");
     let script = folder.join("node_modules/tiny/server.js");
-    // Touched, and still what it was.
+    // Touched, but with unchanged content.
     chmod(&script, 0o644);
     chmod(&script, 0o555);
     assert_eq!(tell_version(&world), "1.0.0");
@@ -150,7 +150,7 @@ fn source_package_is_not_built() {
     assert!(refused.contains("pip found no wheels for `tiny`, only source code or nothing"), "{refused}");
     assert!(!canary.exists());
     assert_eq!(folders(&place.home), [] as [&str; 0]);
-    // A wheel of the same is taken; and what it has no program for is said.
+    // A wheel of the same package is accepted, and a missing program is reported.
     registry.pypi("tiny", "tiny-1.0-py3-none-any.whl", wheel(dir.path(), "x"));
     let refused = run(&place.home, &["install", "tiny"]).unwrap_err();
     assert!(
@@ -162,7 +162,7 @@ fn source_package_is_not_built() {
     assert_eq!((&installed["version"], installed["already"].as_bool()), (&json!("1.1"), Some(false)));
 }
 
-/// A wheel with one program; its version is 1.0 without a program of the package's own name.
+/// Builds a wheel with one program. Version 1.0 lacks the program with the package's name.
 fn wheel(dir: &Path, program: &str) -> Vec<u8> {
     let version = if program == "tiny" { "1.1" } else { "1.0" };
     let script = "import sys, zipfile

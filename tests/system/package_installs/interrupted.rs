@@ -1,4 +1,4 @@
-//! An installation that is broken off.
+//! An interrupted installation.
 
 use super::registry::{Package, Registry};
 use super::{command, folders, install, prepare, run};

@@ -1,4 +1,4 @@
-//! A registry of npm and one of Python on this machine's loopback, with packages made by the test.
+//! An npm and a Python registry on loopback with packages made by the tests.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -8,20 +8,20 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The content of a package beside its program.
+/// Content of a package beside its program.
 #[derive(Default)]
 pub struct Package<'a> {
-    /// Scripts of `package.json`.
+    /// `scripts` of `package.json`.
     pub scripts: Value,
-    /// Its dependencies.
+    /// `dependencies` of `package.json`.
     pub dependencies: Value,
-    /// The base of its archive's address, when that is not this registry.
+    /// Base URL of the archive, if it is not on this registry.
     pub elsewhere: Option<&'a str>,
-    /// The description of its tools.
+    /// Description of the package's tools.
     pub description: &'a str,
-    /// Names of further tools.
+    /// Names of additional tools.
     pub more: &'a [&'a str],
-    /// It ends as it starts.
+    /// Makes the program exit at start.
     pub broken: bool,
 }
 
@@ -35,7 +35,7 @@ struct Shelf {
     files: BTreeMap<String, Vec<u8>>,
     versions: BTreeMap<String, Map<String, Value>>,
     asked: Vec<String>,
-    /// Paths whose answer never comes.
+    /// Paths whose requests are never answered.
     held: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ impl Registry {
         registry
     }
 
-    /// Has npm and pip of a person use this registry.
+    /// Configures the user's npm and pip to use this registry.
     pub fn configure(&self, person: &Path) {
         std::fs::write(person.join(".npmrc"), format!("registry=http://127.0.0.1:{}/\n", self.port)).unwrap();
         let pip = person.join(".config/pip");
@@ -62,7 +62,7 @@ impl Registry {
         std::fs::write(pip.join("pip.conf"), index).unwrap();
     }
 
-    /// Has a package for npm.
+    /// Adds an npm package.
     pub fn npm(&self, name: &str, version: &str, package: &Package<'_>) {
         let about = json!({
             "name": name, "version": version, "bin": "./server.js", "scripts": or_empty(&package.scripts),
@@ -86,7 +86,7 @@ impl Registry {
         shelf.files.insert(format!("/{name}"), all.to_string().into_bytes());
     }
 
-    /// Has a file of a Python package.
+    /// Adds a file of a Python package.
     pub fn pypi(&self, name: &str, file: &str, content: Vec<u8>) {
         let mut shelf = self.shelf();
         shelf.files.insert(format!("/simple/{name}/{file}"), content);
@@ -97,17 +97,17 @@ impl Registry {
         shelf.files.insert(start, format!("<!DOCTYPE html><html><body>{page}</body></html>").into_bytes());
     }
 
-    /// From now on, whoever asks for this waits for ever.
+    /// From now on, leaves requests for this path unanswered.
     pub fn hold(&self, path: &str) {
         self.shelf().held.push(path.to_owned());
     }
 
-    /// Answers again.
+    /// Answers requests again.
     pub fn release(&self) {
         self.shelf().held.clear();
     }
 
-    /// The paths that were asked for.
+    /// Returns the requested paths.
     pub fn asked(&self) -> Vec<String> {
         self.shelf().asked.clone()
     }
@@ -121,7 +121,7 @@ fn or_empty(value: &Value) -> Value {
     if value.is_null() { json!({}) } else { value.clone() }
 }
 
-/// An archive of a folder.
+/// Returns an archive of a folder.
 pub fn packed(dir: &Path, folder: &str) -> Vec<u8> {
     let output = Command::new("tar").arg("-C").arg(dir).args(["-cz", folder]).output().unwrap();
     assert!(output.status.success());
@@ -146,7 +146,7 @@ fn serve(mut stream: TcpStream, shelf: &Mutex<Shelf>) {
         (shelf.held.contains(&path), shelf.files.get(&path).cloned())
     };
     if held {
-        // Until the other side has had enough.
+        // Reads until the other side closes the connection.
         let _ = reader.lines().map_while(Result::ok).count();
         return;
     }
@@ -160,7 +160,7 @@ fn serve(mut stream: TcpStream, shelf: &Mutex<Shelf>) {
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&content));
 }
 
-/// An MCP server in a few lines of node.
+/// Returns an MCP server as a few lines of Node.js.
 fn program(version: &str, package: &Package<'_>) -> String {
     let tool = |name: &&str| json!({ "name": name, "description": package.description, "inputSchema": { "type": "object" } });
     let names = ["version", "reach", "change"];

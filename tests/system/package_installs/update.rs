@@ -1,4 +1,4 @@
-//! Another version in the place of the one that is there.
+//! Updates of an installed package.
 
 use super::registry::{Package, Registry};
 use super::{folders, install, json_of, run, tell, world};
@@ -60,11 +60,11 @@ fn update_shows_tool_changes_and_applies_after_approval() {
         assert_eq!(run(&world.home, &["update", "tiny"]).unwrap(), "`tiny` is already at version 1.1.0.\n");
         folders(&world.home) == ["tiny/1.1.0"]
     });
-    // What is kept under the name is the new version's.
+    // State kept under the name passes to the new version.
     let mut updated = world.connect("tiny");
     assert_eq!(tell(&world, &mut updated, "version", json!({})), "1.1.0");
     updated.hang_up();
-    // In the wrapper that makers print, it is changed where it stands.
+    // In the wrapper command that makers print, the version is changed in place.
     registry.npm("tiny", "1.2.0", &Package::default());
     let plain = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{{ \"mcpServers\": {plain} }}")).unwrap();
@@ -88,7 +88,7 @@ fn unversioned_entry_is_unchanged_and_version_can_be_given() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
     let package: Value = json_of(&world.home, &["list"])["servers"][0]["package"].clone();
     assert_eq!((&package["state"], &package["version"]), (&json!("installed"), &json!("1.0.0")));
-    // What no entry names any more goes with the next installation.
+    // Versions that no entry names are removed by the next installation.
     world.restart();
     assert_eq!(folders(&world.home), ["tiny/1.0.0"]);
     assert_eq!(tell(&world, &mut world.connect("tiny"), "version", json!({})), "1.0.0");

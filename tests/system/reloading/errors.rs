@@ -1,4 +1,4 @@
-//! Edits that cannot be followed change nothing, are named, and hold up nobody.
+//! Edits that cannot be applied change nothing, are reported, and do not block.
 
 use super::POLICY;
 use super::edits::{rule, rules};
@@ -25,7 +25,7 @@ fn invalid_file_changes_nothing_and_is_reported_until_fixed() {
     client.plain("heard").refused("DENIED: quiet (rule `quiet`)");
     client.plain("now").ok();
     assert_eq!(world.status().policy, before);
-    // Another mistake is named instead.
+    // The newer mistake is reported instead.
     world.replaces(POLICY, "{");
     eventually("the other mistake", BOUND, || world.trouble().contains("EOF while parsing"));
     world.replaces(POLICY, &good);
@@ -48,7 +48,7 @@ fn deleted_file_leaves_last_policy_in_force() {
     std::fs::rename(world.config("saved"), world.config(POLICY)).unwrap();
     eventually("no trouble", BOUND, || world.status().troubles.is_empty());
     assert_eq!(world.status().policy, before);
-    // With its directory, twice: what comes back is followed.
+    // Deletes the file with its directory, twice: a restored file is picked up.
     for quiet in [true, false] {
         std::fs::rename(&directory, &away).unwrap();
         eventually("the trouble", BOUND, || world.trouble().contains(" is gone; put it back"));
@@ -79,7 +79,7 @@ fn fifo_instead_of_file_is_reported_and_does_not_block() {
     rustix::fs::mkfifoat(rustix::fs::CWD, world.config(POLICY), mode).unwrap();
     let is = format!("`{}` cannot be read: it is a named pipe", world.config(POLICY).display());
     eventually("the trouble", BOUND, || world.status().troubles.iter().any(|text| text.contains(&is)));
-    // What was in force stays, for those who come now, too.
+    // The policy in force stays, also for new sessions.
     client.plain("heard").ok();
     world.connect("hostile").plain("heard").ok();
     world.replaces(
@@ -107,7 +107,7 @@ fn unwritable_audit_log_blocks_policy_changes() {
     eventually("the trouble", BOUND, || status(&machine).contains(waits));
     client.plain("heard").refused("DENIED: the audit log cannot be written");
     machine.limit_files(None);
-    // The first thing that is on record again is still judged by the policy in force.
+    // The first recorded call is still judged by the policy in force.
     client.plain("now").ok();
     eventually("the change", BOUND, || status(&machine).contains(" is protecting "));
     client.plain("heard").refused("quiet");

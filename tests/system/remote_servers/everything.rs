@@ -1,5 +1,5 @@
-//! The reference "everything" server by streamable HTTP, through the shim, beside itself alone: what differs is what differs
-//! for a server that runs here, and that a remote one is told of no roots.
+//! The reference "everything" server over streamable HTTP, through the shim and alone: the differences are those of
+//! the local server, except that a remote server gets no roots.
 
 use super::write_entry;
 use crate::comparison::{allow_all, allow_questions, different, documented, run, show_difference};
@@ -12,8 +12,8 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
-/// Steps that differ beyond those: a server that is told of no roots lists no tool for them, and says nothing of them; one that is
-/// reached by HTTP names its session in the words of four answers.
+/// Additional steps that differ: a server without roots lists no tool for them and does not mention them, and one
+/// reached over HTTP names its session in the text of four responses.
 const BY_HTTP: [&str; 6] = [
     "listed get-roots-list",
     "notifications",

@@ -1,4 +1,4 @@
-//! A server that is reached by streamable HTTP and does what a test says.
+//! A streamable HTTP server with behaviour defined by the test.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -6,10 +6,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// The id of every session.
+/// ID of every session.
 pub const SESSION: &str = "session-1";
 
-/// One request as it came.
+/// A request as received.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub verb: String,
@@ -19,7 +19,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// The method of its message, or of HTTP where it has none.
+    /// Returns the method of its message, or the HTTP method if there is none.
     pub fn method(&self) -> &str {
         self.body["method"].as_str().unwrap_or(&self.verb)
     }
@@ -29,16 +29,16 @@ impl Asked {
     }
 }
 
-/// The way back to whoever asked. Dropped, the connection ends.
+/// The connection to the requester. Closed on drop.
 pub struct Back(TcpStream);
 
 impl Back {
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub fn raw(&mut self, bytes: &[u8]) -> bool {
         self.0.write_all(bytes).and_then(|()| self.0.flush()).is_ok()
     }
 
-    /// Sends a whole answer.
+    /// Sends a complete response.
     pub fn answer(&mut self, status: &str, headers: &str, body: &str) {
         let length = body.len();
         self.raw(
@@ -54,7 +54,7 @@ impl Back {
         self.answer("200 OK", &session, &body.to_string());
     }
 
-    /// Begins a stream, which ends with the connection.
+    /// Begins an event stream that ends with the connection.
     pub fn begin_events(&mut self) {
         self.raw(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nConnection: close\r\n\r\n",
@@ -66,7 +66,7 @@ impl Back {
     }
 }
 
-/// Answers a request; what it does not answer is answered as a good server does.
+/// Handles a request, or returns `false` to have it answered correctly.
 pub type Behaviour = dyn Fn(&Asked, &mut Back) -> bool + Send + Sync;
 
 pub struct Far {
@@ -76,7 +76,7 @@ pub struct Far {
 }
 
 impl Far {
-    /// A good server.
+    /// Starts a server that behaves correctly.
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -93,12 +93,12 @@ impl Far {
         Self { port, asked, behaviour }
     }
 
-    /// From now on it behaves like this.
+    /// Sets the behaviour from now on.
     pub fn will(&self, behaviour: impl Fn(&Asked, &mut Back) -> bool + Send + Sync + 'static) {
         *self.behaviour.lock().unwrap() = Arc::new(behaviour);
     }
 
-    /// From now on it is a good server.
+    /// Restores correct behaviour.
     pub fn is_good(&self) {
         self.will(|_, _| false);
     }
@@ -107,12 +107,12 @@ impl Far {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
-    /// Everything that was asked so far.
+    /// Returns all requests so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 
-    /// The methods that were asked for, in order.
+    /// Returns the requested methods in order.
     pub fn methods(&self) -> Vec<String> {
         self.asked().iter().map(|asked| asked.method().to_owned()).collect()
     }
@@ -147,7 +147,7 @@ fn read(stream: &TcpStream) -> Option<Asked> {
     Some(Asked { verb, path, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
 }
 
-/// The answer of a good server.
+/// Answers as a correct server.
 fn well(asked: &Asked, back: &mut Back) {
     let id = &asked.body["id"];
     let result = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
@@ -165,7 +165,7 @@ fn well(asked: &Asked, back: &mut Back) {
     }
 }
 
-/// The result of a call.
+/// Returns a call result with this text.
 pub fn said(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }], "isError": false })
 }

@@ -1,4 +1,4 @@
-//! Faults of a remote server, each told with what to do, and gone when the fault is.
+//! Faults of a remote server: each is reported with advice, and the report disappears with the fault.
 
 use super::fake_server::{Asked, Back, Far, said};
 use super::{recorded, world};
@@ -13,7 +13,7 @@ fn is_call(asked: &Asked) -> bool {
     asked.method() == "tools/call"
 }
 
-/// Answers calls with this, whole.
+/// Answers calls with this complete response.
 fn calls(
     status: &'static str,
     headers: &'static str,
@@ -104,7 +104,7 @@ fn unreachable_server_fails_initialize_with_a_reason() {
         back.answer("401 Unauthorized", "", "");
         true
     });
-    // Another address under the name is another server, which is not given what the first one has.
+    // Another address under the same name is another server and does not receive the first one's state.
     super::write_entry(&world.home.config, "far", &json!({ "url": far.url() }));
     eventually("another address is suspended", BOUND, || {
         let answer = world.start("far").request("initialize", greeting.clone());
@@ -130,7 +130,7 @@ fn possibly_delivered_call_is_not_resent() {
     let far = Far::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
-    // It takes the call, and says nothing or half of something.
+    // The server accepts the call and sends nothing or a partial response.
     for half in
         [&b""[..], b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{\"json"]
     {
@@ -145,7 +145,7 @@ fn possibly_delivered_call_is_not_resent() {
         let after = far.methods().iter().filter(|method| *method == "tools/call").count();
         assert_eq!(after, before + 1);
     }
-    // Its stream breaks, and it has named no event to go on from.
+    // The stream breaks without an event ID to resume from.
     far.will(|asked, back| {
         if is_call(asked) {
             back.begin_events();
@@ -174,7 +174,7 @@ fn expired_remote_session_is_reinitialized_before_calls() {
     client.say("lost").refused("has forgotten the session (404)");
     let before = far.methods().len();
     assert_eq!(client.say("found").ok(), r#"{"text":"found"}"#);
-    // Requests are sent beside each other, so this may arrive after the call.
+    // Requests are sent concurrently, so this one may arrive after the call.
     let told = || far.methods().split_off(before).contains(&"logging/setLevel".to_owned());
     eventually("it is told the level of its log again", BOUND, told);
     let methods = far.methods().split_off(before);

@@ -1,4 +1,4 @@
-//! The streams of a remote server: answers, what it says unasked, and streams without an end.
+//! Streams of a remote server: responses, unsolicited messages, and endless streams.
 
 use super::fake_server::{Asked, Back, Far, said};
 use super::world;
@@ -30,7 +30,7 @@ fn stream_delivers_notifications_before_the_response() {
             back.begin_events();
             back.raw(b": welcome\n\n");
             back.event("1", &progress(1));
-            // A message of several lines, as the standard has it.
+            // A message over several `data` lines, as the standard permits.
             back.raw(
                 b"data: {\"jsonrpc\":\"2.0\",\ndata: \"method\":\"notifications/tools/list_changed\"}\n\n",
             );
@@ -105,7 +105,7 @@ fn unsolicited_server_messages_are_received() {
         if asked.verb == "GET" {
             back.begin_events();
             back.event("1", &json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
-            // Until the other side is gone.
+            // Until the other side closes the connection.
             while back.raw(b": still here\n\n") {
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
@@ -160,7 +160,7 @@ fn endless_streams_do_not_block_others() {
     let calls: Vec<u64> = (0..20).map(|_| client.begin_call("say", json!({ "text": "endless" }))).collect();
     eventually("all are open", BOUND, || open.load(Ordering::Relaxed) == 21);
     assert_eq!(client.say("beside").ok(), r#"{"text":"beside"}"#);
-    // Taken back, it is let go; nobody waits for it any more.
+    // A cancelled call is released, since nothing waits for it.
     for id in calls {
         client.send(
             &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }),

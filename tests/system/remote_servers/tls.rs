@@ -1,6 +1,6 @@
-//! The name of a remote server: what it leads to, and whether whoever answers proves to be it.
+//! The host name of a remote server: its address, and the certificate that proves the peer's identity.
 //!
-//! - It needs no rights: the tests are started again where they may name hosts, with an authority of their own.
+//! - Needs no privileges: the tests restart themselves with their own host names and certificate authority.
 
 use super::fake_server::Far;
 use super::{recorded, world, write_entry};
@@ -12,14 +12,14 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Every name there is.
+/// Contents of the hosts file.
 const HOSTS: &str = "\
 127.0.0.1 localhost
 127.0.0.1 mcp.example.test sly.example.test
 169.254.169.254 meta.example.test
 ";
 
-/// The folder of what was made before the second start.
+/// Variable with the folder prepared before the restart.
 const DIR: &str = "IRONCURTAIN_TEST_DIR";
 
 const MAKE: &str = "new='-newkey rsa:2048 -nodes'
@@ -29,7 +29,7 @@ const MAKE: &str = "new='-newkey rsa:2048 -nodes'
     echo 'subjectAltName = DNS:mcp.example.test' > server.ext
     openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -out server.pem -days 3650 -extfile server.ext";
 
-/// Runs `body` where these names are known and these certificates trusted. `test` is the whole name of the test.
+/// Runs `body` with these host names and trusted certificates. `test` is the full name of the test.
 fn inside(test: &str, body: impl FnOnce(&Path)) {
     if is_inside() {
         let dir = PathBuf::from(std::env::var_os(DIR).unwrap());
@@ -47,7 +47,7 @@ fn inside(test: &str, body: impl FnOnce(&Path)) {
     run_inside_by(test, &["--mount"], &["env", &trusts, &place, own.to_str().unwrap()]);
 }
 
-/// Ends the encryption in front of a server.
+/// A TLS proxy in front of a server.
 struct Tls {
     port: u16,
     process: Child,
@@ -100,19 +100,19 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
         };
         let posts = || far.asked().iter().filter(|asked| asked.verb == "POST").count();
         let before = posts();
-        // A name that leads to this machine, as one that is bound anew does.
-        let hint = "leads to 127.0.0.1, which is this machine itself; if that is meant, write the address in `allowedAddresses`";
+        // A name that resolves to this machine, as after DNS rebinding.
+        let hint = "resolves to 127.0.0.1, which is this machine itself; if that is meant, write the address in `allowedAddresses`";
         told(json!({ "url": url("mcp.example.test") }), hint);
         told(json!({ "url": url("mcp.example.test"), "allowedAddresses": ["127.0.0.2"] }), hint);
         told(
             json!({ "url": "https://meta.example.test/mcp" }),
-            "leads to 169.254.169.254, which hands out this machine's credentials",
+            "resolves to 169.254.169.254, which hands out this machine's credentials",
         );
         told(
             json!({ "url": "https://nowhere.example.test/mcp" }),
             "`nowhere.example.test` cannot be resolved",
         );
-        // Whoever answers there is not the one that was named.
+        // The peer's certificate is for another name.
         let sly = json!({ "url": url("sly.example.test"), "allowedAddresses": ["127.0.0.1"] });
         told(sly, "does not prove that it is that host, so nothing was sent to it");
         assert_eq!(posts(), before, "nothing was sent");

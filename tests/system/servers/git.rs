@@ -1,4 +1,4 @@
-//! The git server, in Python, and the git that it runs.
+//! The Python git server and the git it runs.
 
 use super::{allowed, world};
 use crate::client::BOUND;
@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs git as the person does.
+/// Runs git as the user.
 fn git(world: &World, dir: &Path, args: &[&str]) -> String {
     let mut git = Command::new("git");
     git.current_dir(dir).args(args).env("HOME", &world.home.person).env("GIT_CONFIG_NOSYSTEM", "1");
@@ -20,7 +20,7 @@ fn git(world: &World, dir: &Path, args: &[&str]) -> String {
     String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
-/// A repository of one commit, with a change that is not staged, and a second branch.
+/// Creates a repository with one commit, an unstaged change and a second branch.
 fn repository(world: &World, name: &str) -> PathBuf {
     let dir = world.path(name);
     fs::create_dir_all(&dir).unwrap();
@@ -81,7 +81,7 @@ fn ungranted_repository_is_refused_and_invisible() {
     let mut client = world.connect("git");
     world.person.will(Next::Deny);
     client.call("git_log", at(&secret)).refused("the user denied this call");
-    // A folder that says its repository is the other one: what the kernel does not show, git does not find.
+    // The folder's `.git` points to the other repository, which is not mounted, so git does not find it.
     let linked = world.path("linked");
     fs::create_dir(&linked).unwrap();
     fs::write(linked.join(".git"), format!("gitdir: {}\n", secret.join(".git").display())).unwrap();

@@ -1,4 +1,4 @@
-//! The server that remembers.
+//! The memory server.
 
 use super::{free, install, world};
 use crate::client::Client;

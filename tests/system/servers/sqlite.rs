@@ -1,4 +1,4 @@
-//! The server for one SQLite database, which was written for the first version of the protocol's library.
+//! The server for one SQLite database, written for the first version of the Python SDK.
 
 use super::{allowed, world};
 use serde_json::json;

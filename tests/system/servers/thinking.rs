@@ -1,4 +1,4 @@
-//! The server that keeps a train of thought.
+//! The sequential-thinking server.
 
 use super::{free, world};
 use serde_json::json;

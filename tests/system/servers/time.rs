@@ -1,4 +1,4 @@
-//! The server that tells the time, in Python.
+//! The Python time server.
 
 use super::{free, world};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The catalog's tools, beside the tools that the real servers have.
+//! Tools in the catalog compared with those of the real servers.
 
 use super::{add_from, installed, python, world};
 use crate::client::Client;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// Longer than a server takes.
+/// Timeout, longer than any server takes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Names of tools, each with the names of its arguments.
+/// Tool names with their argument names.
 type Tools = BTreeMap<String, BTreeSet<String>>;
 
-/// The tools that the server lists for a client that can do everything, once there are `count`: some servers add those that
-/// need a capability of the client's a moment after the greeting.
+/// Returns the tools listed for a client with all capabilities, once there are `count`. Some servers add tools that
+/// need a client capability shortly after initialization.
 fn real(world: &World, id: &str, count: usize) -> Tools {
     let mut client = world.start(id);
     let task = json!({ "sampling": { "createMessage": {} }, "elicitation": { "create": {} } });
@@ -45,7 +45,7 @@ fn keys(object: &Value) -> BTreeSet<String> {
     object.as_object().into_iter().flat_map(serde_json::Map::keys).cloned().collect()
 }
 
-/// The tools of a server in the catalog, and the names of those that are left out.
+/// Returns a server's tools in the catalog, and the names of those left out.
 fn said(catalog: &Catalog, id: &str) -> (Tools, BTreeSet<String>) {
     let known = catalog.find(id).unwrap();
     let said = known.annotations(id).unwrap().unwrap_or_default();
@@ -103,7 +103,7 @@ fn catalog_has_twenty_servers_with_annotated_tools() {
 
 #[test]
 fn catalog_pins_the_reviewed_version() {
-    // Too much to install for a test: looked at by hand, at this version.
+    // Too large to install in a test; reviewed by hand at this version.
     let by_hand = ["desktop-commander", "markitdown"];
     for known in Catalog::shipped().unwrap().iter() {
         if by_hand.contains(&&*known.id) {

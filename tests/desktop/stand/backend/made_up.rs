@@ -1,4 +1,4 @@
-//! Made-up sessions, grants, questions and calls.
+//! Fake sessions, grants, questions and calls.
 
 use crate::questions::client;
 use ironcurtain_protocol::{

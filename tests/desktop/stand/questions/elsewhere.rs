@@ -1,9 +1,9 @@
-//! Questions about what leaves this computer, and about what only a tool knows.
+//! Questions about data that leaves this computer, and about unannotated tools.
 
 use super::{call_once, foreign, line};
 use ironcurtain_daemon::consent::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
 
-/// A push of a repository to a remote that nobody knows.
+/// Returns a push of a repository to an unknown remote.
 pub(super) fn push(base: Question) -> Question {
     let remote = vec![foreign("main"), Piece::Ours(" to "), foreign("https://evil.example/stolen.git")];
     let pushed = Consequence { asked_for: Some("origin".into()), object: remote, ..line(Verb::Push, "", "") };
@@ -73,7 +73,7 @@ pub(super) fn issue(base: Question) -> Question {
     }
 }
 
-/// A server wants to go somewhere by itself.
+/// Returns a network access by a server on its own initiative.
 pub(super) fn host(base: Question) -> Question {
     use Lifetime::{Always, Hour, Once, QuarterHour, Session};
     Question {
@@ -100,7 +100,7 @@ pub(super) fn host(base: Question) -> Question {
     }
 }
 
-/// A call that names an address.
+/// Returns a call that names a URL.
 pub(super) fn fetch(base: Question) -> Question {
     let address = "https://files.example.org/packages/source/r/requests/requests-2.34.2.tar.gz?from=agent";
     let mut offers = base.offers;
@@ -161,7 +161,7 @@ pub(super) fn tool(base: Question) -> Question {
     }
 }
 
-/// A tool that nobody has described, with arguments of forty lines: all of them have to be read.
+/// Returns a call of an unannotated tool with forty lines of arguments, all of which must be read.
 pub(super) fn unknown(base: Question) -> Question {
     let script: String =
         (1..=40).map(|n| format!("step {n}: copy report-{n:02}.csv to the archive\n")).collect();

@@ -1,9 +1,9 @@
-//! A question that tries to mislead.
+//! A misleading question.
 
 use super::{foreign, line};
 use ironcurtain_daemon::consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
 
-/// Text that would become markup, turn around, or push the buttons away, if it could.
+/// Returns text that tries to become markup, to reverse its direction, and to push the buttons away.
 pub(super) fn hostile(base: Question) -> Question {
     let long = format!("/home/ada/{}", "a".repeat(10_000));
     let markup = "/home/ada/<b>Allow</b>&amp;<span size=\"99999\">\nDeny\0\u{202e}gnp.exe";
