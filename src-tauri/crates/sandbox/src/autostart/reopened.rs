@@ -1,9 +1,9 @@
-//! Opening folders of one's own that their mode has shut, as who put something in them may have done.
+//! Opens the user's own folders whose mode prevents access, because a sandbox may have changed it.
 //!
-//! - A mode keeps out its owner, who can change it at any time. It protects nothing from a sandbox that runs as the same user,
-//!   and must not keep this process from what the sandbox has put there.
-//! - INVARIANT: only a directory that is the process's user's own has its mode changed, by descriptor; it gets back the mode
-//!   that it had.
+//! - The owner can change a mode at any time. So it protects nothing from a sandbox that runs as the same user, and must not
+//!   keep this process from the files that the sandbox has put there.
+//! - INVARIANT: only the mode of a directory owned by this process's user is changed, by descriptor, and it is restored
+//!   afterwards.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -15,18 +15,18 @@ use rustix::{
 
 use super::name_text::raw;
 
-/// The number of folders that are shut again. A sandbox that shuts more finds them open.
+/// Maximum number of folders whose mode is restored. If a sandbox closes more, they stay open.
 const MOST_SHUT: usize = 256;
-/// Listed, entered, and with names that can be moved.
+/// Mode for listing, entering and renaming.
 const WHOLE: u32 = 0o700;
 const ENTERED: u32 = 0o100;
 
-/// The folders that were opened, which are shut again when it is dropped.
+/// Folders that were opened; dropping this restores their modes.
 #[derive(Debug, Default)]
 pub(super) struct ReopenedFolders(Vec<(OwnedFd, Mode)>);
 
 impl ReopenedFolders {
-    /// Opens a folder below another, by a path in which no symlink is.
+    /// Opens a folder below another, by a path without symlinks.
     pub(super) fn open(
         &mut self,
         root: impl AsFd,
@@ -35,7 +35,7 @@ impl ReopenedFolders {
     ) -> Result<OwnedFd, Errno> {
         let first = open_listed(&root, path, resolve);
         let is_shut = match &first {
-            // One that can be listed but not entered.
+            // The folder can be listed but not entered.
             Ok(dir) => statx(dir, ".", AtFlags::empty(), StatxFlags::TYPE).is_err(),
             Err(error) => is_refused(*error),
         };
@@ -52,7 +52,7 @@ impl ReopenedFolders {
         open_listed(&root, path, resolve).or(first)
     }
 
-    /// Makes a folder one from which `name` can be moved, which may itself be a folder.
+    /// Makes a folder allow moving `name`, which may itself be a folder.
     pub(super) fn unshut_for_moving(&mut self, dir: &OwnedFd, name: &str) {
         if let Ok(dir) = dir.try_clone() {
             self.unshut(dir, WHOLE);
@@ -62,14 +62,14 @@ impl ReopenedFolders {
         }
     }
 
-    /// Gives a folder what its mode lacks, if it is one's own.
+    /// Adds the missing permissions to the user's own folder.
     fn unshut(&mut self, folder: OwnedFd, needed: u32) {
         let Ok(about) = look(&folder, "") else { return };
         let mode = u32::from(about.stx_mode) & 0o7777;
         if !is_own(&about) || mode & needed == needed {
             return;
         }
-        // Where it does not work, what is to be done in it fails, and is told of.
+        // If this fails, the work in the folder fails and is reported.
         if change(&folder, Mode::from_raw_mode(mode | WHOLE)).is_ok() && self.0.len() < MOST_SHUT {
             self.0.push((folder, Mode::from_raw_mode(mode)));
         }
@@ -79,25 +79,25 @@ impl ReopenedFolders {
 impl Drop for ReopenedFolders {
     fn drop(&mut self) {
         while let Some((folder, mode)) = self.0.pop() {
-            // Left open, it is what it could be made by its owner anyway.
+            // Ignore the error: its owner could open it anyway.
             let _ = change(&folder, mode);
         }
     }
 }
 
-/// Opens a folder, for as long as the second part of the answer lives.
+/// Opens a folder, for as long as the second returned value lives.
 pub(super) fn open_reopening(path: &str) -> Result<(OwnedFd, ReopenedFolders), Errno> {
     let mut shut = ReopenedFolders::default();
     let dir = shut.open(CWD, path, ResolveFlags::empty())?;
     Ok((dir, shut))
 }
 
-/// Opens a folder at a path in which no symlink is.
+/// Opens a folder by a path without symlinks.
 pub(super) fn open_folder(path: &str) -> Result<OwnedFd, Errno> {
     open_listed(CWD, path, ResolveFlags::empty())
 }
 
-/// Opens a folder below another, to be listed, by a path in which no symlink is.
+/// Opens a folder below another for listing, by a path without symlinks.
 pub(super) fn open_listed(root: impl AsFd, path: &str, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
     open_as(root, path, OFlags::RDONLY | OFlags::NONBLOCK, resolve)
 }
@@ -108,7 +108,7 @@ fn open_as(root: impl AsFd, path: &str, how: OFlags, resolve: ResolveFlags) -> R
     openat2(root, &*raw(path), flags, Mode::empty(), resolve)
 }
 
-/// True for a folder of one's own, which whoever put something in it may have closed by its mode.
+/// Returns true for the user's own folder, which a sandbox may have closed by its mode.
 pub(super) fn is_own_folder(root: impl AsFd, path: &str) -> bool {
     look(root, path).is_ok_and(|about| is_own(&about))
 }

@@ -1,4 +1,4 @@
-//! Trees that are made in a mount namespace of their own.
+//! Mount trees made in a separate mount namespace.
 
 use std::{
     io,
@@ -11,8 +11,8 @@ use crate::{
     sys::process::{leave_mount_namespace, try_in_fork},
 };
 
-/// A tree that a child makes in a mount namespace of its own, where `plan` is applied, and which ends with it. Only for a process
-/// with one thread.
+/// Makes a tree in a child's mount namespace with `plan` applied; the namespace is destroyed with the child. Only for
+/// single-threaded processes.
 pub(super) fn tree_made_apart(
     plan: &MountPlan,
     make: impl FnOnce() -> io::Result<OwnedFd>,

@@ -27,7 +27,7 @@ fn the_program_says_the_same_in_words_and_as_json() {
     let place = Place::new();
     let words = told(&place, &["--allow-root"]);
     assert!(words.status.success());
-    assert!(String::from_utf8(words.stdout).unwrap().starts_with("This machine can sandbox.\n"));
+    assert!(String::from_utf8(words.stdout).unwrap().starts_with("This machine can create sandboxes.\n"));
     let json = told(&place, &["--json", "--allow-root"]);
     let found = check(&supervisor(), &place.path("state"), true);
     assert_eq!(serde_json::from_slice::<Availability>(&json.stdout).unwrap(), found);
@@ -45,7 +45,7 @@ fn root_is_told_that_it_is_not_allowed() {
         assert!(said.contains("missing: the sandbox does not run as root"), "{said}");
     } else {
         assert_eq!(found.status.code(), Some(0));
-        let limits = said.strip_prefix("This machine can sandbox.\nlimits\n").unwrap();
+        let limits = said.strip_prefix("This machine can create sandboxes.\nlimits\n").unwrap();
         let what: Vec<&str> =
             limits.lines().filter_map(|line| Some(line.split_once(':')?.0.trim())).collect();
         assert_eq!(what, ["memory", "processor time", "processes"]);

@@ -135,7 +135,7 @@ fn a_symlink_in_what_is_to_be_opened_is_refused_by_name() {
         let SandboxEvent::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
         let (link, real) = (place.path("link"), place.path("secret"));
         let expected =
-            format!("`{link}` leads through a symlink to `{real}`: name that, if it is what is meant");
+            format!("`{link}` contains a symlink to `{real}`: use that path instead");
         assert_eq!(reason, expected);
     }
 }

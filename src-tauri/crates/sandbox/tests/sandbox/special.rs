@@ -173,7 +173,7 @@ fn a_grant_of_a_pipe_or_a_socket_itself_is_refused_by_its_kind() {
         let ControlAnswer::Refused { code, message } = probe.try_add(&path, ReadOnly) else {
             panic!("it was mounted")
         };
-        let expected = format!("`{path}` is {kind}; only regular files and folders can be allowed");
+        let expected = format!("`{path}` is {kind}; only regular files and folders can be granted");
         assert_eq!((code, message), (MountRefusal::Kind, expected));
     }
     probe.add(&place.path("dir/file"), ReadOnly);

@@ -144,7 +144,7 @@ fn root_is_refused_unless_it_is_allowed() {
         let SandboxEvent::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
         assert_eq!(
             reason,
-            "the sandbox does not run as root: run as an ordinary user, or allow it with `--allow-root`"
+            "refusing to run the sandbox as root; run as an ordinary user, or pass `--allow-root`"
         );
         assert_eq!(probe.end().status, Some(125));
         let mut said = String::new();

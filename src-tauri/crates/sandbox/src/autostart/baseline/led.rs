@@ -1,7 +1,7 @@
-//! Closing what configurations and links lead to: files that programs of the user's run although their names say nothing.
+//! Closes files that configurations and symlinks refer to: the user's programs run them whatever their names.
 //!
-//! - git's configuration is read with git's own rules; includes count whatever their condition is.
-//! - Every symlink on the way to such a file counts as well, and one that does not exist yet counts when it appears.
+//! - Git's configuration is read with git's own rules; conditional includes always count.
+//! - Every symlink on the way to such a file counts as well. A file that does not exist yet counts when it appears.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,34 +22,34 @@ use crate::{
     place::{is_at_or_below, is_below},
 };
 
-/// The time for which repositories are asked what they name.
+/// Time limit for reading the configuration of repositories.
 const LONGEST: Duration = Duration::from_secs(2);
-/// The most paths that are led to.
+/// Maximum number of referenced paths.
 const MOST_PATHS: usize = 2_000;
 
-/// The paths in a root, or around it, that something leads to.
+/// Referenced paths in a root, or around it.
 #[derive(Debug, Default)]
 pub(in crate::autostart) struct LedPaths {
     root: String,
     paths: BTreeMap<String, KnownName>,
-    /// The work trees that were found, each with a `.git` in it.
+    /// Work trees found, each with a `.git`.
     pub(super) tops: Vec<String>,
 }
 
-/// The folders in which git keeps the repository of a work tree.
+/// Folders in which git keeps the repository of a work tree.
 struct GitPlaces {
     own: String,
-    /// The folder of its hooks and its configuration, which other work trees may share.
+    /// Folder of its hooks and configuration, which may be shared with other work trees.
     common: String,
 }
 
 impl LedPaths {
-    /// Returns whether a path was led to, with all on its way.
+    /// Returns whether a path, or a symlink on the way, is referenced.
     pub(super) fn has(&self, path: &str) -> bool {
         self.paths.contains_key(path)
     }
 
-    /// Has a path and all on its way count as this.
+    /// Records a reference to a path and everything on the way.
     pub(super) fn lead(&mut self, references: &mut ConfigReferences, path: &str, known: KnownName) {
         let steps = way(path);
         let real = steps.last().cloned().unwrap_or_default();
@@ -64,7 +64,7 @@ impl LedPaths {
         }
     }
 
-    /// Has what the links in a folder of hooks lead to count as programs.
+    /// Records the targets of symlinks in a hooks folder as programs.
     fn lead_hooks(&mut self, references: &mut ConfigReferences, folder: &str) {
         for link in links_in(folder) {
             let known = if is_folder(&link) { GIT_TEMPLATE } else { GIT_PROGRAM };
@@ -74,8 +74,8 @@ impl LedPaths {
 }
 
 impl Recording<'_> {
-    /// Takes what is known before a root is gone through: what the user's own configuration of git names, and where links in the
-    /// home lead.
+    /// Records references known before the root is walked: those in the user's git configuration, and the targets of symlinks in
+    /// the home.
     pub(super) fn lead_from_home(&mut self, root: &str) {
         root.clone_into(&mut self.led.root);
         let Some(home) = self.names.home().map(str::to_owned) else { return };
@@ -92,7 +92,7 @@ impl Recording<'_> {
             } else {
                 vec![]
             };
-            // A folder that the user opened itself, or a part of it, is theirs to open: an extension at work, for one.
+            // The user has opened this folder or part of it, as when working on an editor extension.
             let is_inside = |link: &String| way(link).last().is_some_and(|real| is_below(real, root));
             for link in links.into_iter().filter(is_inside) {
                 self.led.lead(self.references, &link, KnownName { folder: is_folder(&link), ..known });
@@ -100,7 +100,7 @@ impl Recording<'_> {
         }
     }
 
-    /// Takes the repository that a root lies in.
+    /// Records references of the repository that contains the root.
     pub(super) fn lead_from_around(&mut self, root: &str) {
         let folders = root.rmatch_indices('/').filter_map(|(end, _)| root.get(..end));
         let top = folders.into_iter().find(|folder| is_there(&join(folder, ".git")));
@@ -112,14 +112,14 @@ impl Recording<'_> {
         }
     }
 
-    /// Takes what the repository of a work tree names, and notes where it is kept.
+    /// Records references of a work tree's repository, and where the repository is kept.
     fn lead_from_top(&mut self, places: &mut BTreeSet<String>, top: &str) {
         let Some(GitPlaces { own, common }) = git_places(top) else { return };
         self.lead_from_git(&common, &own, top);
         places.extend([own, common]);
     }
 
-    /// Takes what a repository names whose programs run in `top`.
+    /// Records references of a repository whose programs run in `top`.
     fn lead_from_git(&mut self, common: &str, own: &str, top: &str) {
         let mut finder = TargetFinder::new(self.names.home());
         for config in [join(common, "config"), join(own, "config.worktree")] {
@@ -142,7 +142,7 @@ impl Recording<'_> {
 }
 
 impl Baseline {
-    /// Closes what the repositories in the root lead to, and what was known before.
+    /// Closes the files referenced by repositories in the root, and the earlier references.
     pub(super) fn add_led(&mut self, root: &str, recording: &mut Recording<'_>) {
         let until = Instant::now() + LONGEST;
         let mut places = BTreeSet::new();
@@ -155,7 +155,7 @@ impl Baseline {
             }
             recording.lead_from_top(&mut places, &top);
         }
-        // Repositories without a work tree of their own.
+        // Bare repositories.
         for dir in configs.iter().map(|config| above(config)).collect::<BTreeSet<_>>() {
             if recording.git_folders.holds(dir) && places.insert(dir.to_owned()) && Instant::now() <= until {
                 recording.lead_from_git(dir, dir, dir);
@@ -173,7 +173,7 @@ impl Baseline {
             if !self.entries.contains_key(&path)
                 && let Ok(dir) = open_folder(above(&path))
             {
-                // One that is not watched is looked at in the end.
+                // Ignore the error: an unwatched folder is checked at the end.
                 let _ = (recording.watch)(above(&path), &dir);
                 self.add(&dir, &path, &known, recording);
             }
@@ -183,7 +183,7 @@ impl Baseline {
 }
 
 impl ConfigReferences {
-    /// Takes what configurations named that were there when a killed process began, and what the user's own name now.
+    /// Restores the references recorded before a process was killed, and adds those of the user's current configuration.
     pub(in crate::autostart) fn restore<'a>(
         &mut self,
         configs: impl Iterator<Item = (&'a str, &'a str)>,
@@ -204,7 +204,7 @@ impl ConfigReferences {
     }
 }
 
-/// Returns the folders in which git keeps the repository of the work tree at `top`, by its `.git`, which may be a file or a link.
+/// Returns the folders in which git keeps the repository of the work tree at `top`. Its `.git` may be a file or a symlink.
 fn git_places(top: &str) -> Option<GitPlaces> {
     let git = join(top, ".git");
     let own = if std::fs::metadata(&*raw(&git)).ok()?.is_dir() {

@@ -1,4 +1,4 @@
-//! Looking at folders: new ones, all of them when something was missed, and for the last time.
+//! Checks folders: new ones, all of them after dropped events, and the final check.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::autostart::{
     reopened::open_reopening,
 };
 
-/// The bounds of a look at a folder that has appeared. What it does not come to is found in the end.
+/// Limits for checking a new folder. Anything beyond is found in the final check.
 pub(super) const APPEARED: WalkBounds = bounds(20_000, 2);
-/// The bounds of a look at a whole root because something was not told.
+/// Limits for checking a whole root after events were dropped.
 pub(super) const AGAIN: WalkBounds = bounds(50_000, 5);
 const LAST: WalkBounds = bounds(200_000, 20);
 
@@ -24,17 +24,17 @@ const fn bounds(names: usize, seconds: u64) -> WalkBounds {
 }
 
 impl Watcher {
-    /// Judges all in a folder, which is watched from then on; returns why something was not looked at.
+    /// Judges everything in a folder and watches it from then on. Returns the reasons why something was skipped.
     pub(super) fn look(&mut self, at: &str, bounds: WalkBounds) -> Vec<String> {
         let unwatched = MOST_FOLDERS.saturating_sub(self.queue.count(at));
         self.look_watching(at, bounds, unwatched)
     }
 
-    /// The same, with no more than so many folders watched.
+    /// Checks a folder, and watches at most `unwatched` folders.
     fn look_watching(&mut self, at: &str, bounds: WalkBounds, mut unwatched: usize) -> Vec<String> {
         let mut walk = match FolderWalk::new(at, bounds, true) {
             Ok(walk) => walk,
-            Err(error) => return vec![format!("`{at}` could not be looked into: {error}")],
+            Err(error) => return vec![format!("failed to list `{at}`: {error}")],
         };
         while let Some((path, dir)) = walk.next() {
             if unwatched > 0 {
@@ -55,21 +55,21 @@ impl Watcher {
         walk.missed
     }
 
-    /// The last look of a sandbox at one of its roots.
+    /// Runs a sandbox's final check of one of its roots.
     pub(super) fn last_look(&mut self, name: &str, root: &str) -> Vec<Finding> {
         self.drain();
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return vec![] };
         let Some(baseline) = sandbox.roots.get(root) else { return vec![] };
         let itself = baseline.itself;
-        // The user may have changed it meanwhile.
+        // The user may have changed the configuration in the meantime.
         self.references.restore(std::iter::empty(), sandbox.rules.home.as_deref());
         let in_root = |path: &str| is_in(path, root);
         sandbox.left.retain(|path, _| !in_root(path));
         let missed = match FileStamp::of(CWD, root) {
             Ok(now) if itself.is_dir && now.is_same_file(&itself) => self.look_watching(root, LAST, 0),
-            // Something else at its path is not ours to look at, whoever put it there.
+            // Do not check another folder at that path.
             Ok(_) | Err(_) if itself.is_dir => {
-                vec![format!("`{root}` could not be looked at: another folder is there by now, or none")]
+                vec![format!("failed to check `{root}`: it was moved, removed or replaced")]
             }
             Ok(_) | Err(_) => {
                 if let Ok((dir, _shut)) = open_reopening(above(root)) {
@@ -80,7 +80,7 @@ impl Watcher {
         };
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return vec![] };
         let mut findings = std::mem::take(&mut sandbox.waiting);
-        // Told as they are in the end.
+        // Report them in their final state.
         findings.retain(|finding| !matches!(finding, Finding::Left { path, .. } if in_root(path)));
         findings.extend(missed.into_iter().map(|reason| Finding::Unfinished { reason }));
         let left = sandbox.left.iter().filter(|(path, _)| in_root(path));
@@ -90,7 +90,7 @@ impl Watcher {
         findings
     }
 
-    /// Tells every sandbox that a path concerns why something was not done, once.
+    /// Reports once, to every sandbox that a path concerns, why something was not done.
     pub(super) fn tell_once(&mut self, path: &str, what: &str, reason: String) {
         for sandbox in self.sandboxes.values_mut() {
             if sandbox.around(path).next().is_some() && sandbox.is_news(format!("\0{what}")) {

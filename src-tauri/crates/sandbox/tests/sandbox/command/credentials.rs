@@ -33,7 +33,7 @@ fn ironcurtains_own_directories_are_never_opened() {
     let mut desk = desk;
     for list in ["filesystem/allowRead", "filesystem/allowWrite"] {
         desk.set(list, json!(["~/.config/ironcurtain"]));
-        assert!(desk.refuses().contains("is IronCurtain's own"));
+        assert!(desk.refuses().contains("belongs to IronCurtain"));
         desk.set(list, json!([]));
     }
     let line = "cat ~/elsewhere/policy";

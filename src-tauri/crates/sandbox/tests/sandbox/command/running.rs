@@ -116,7 +116,7 @@ fn what_it_left_that_runs_later_is_kept_where_nobody_else_can_take_the_place() {
     let outcome = desk.line("true");
     assert_eq!(outcome.status, Some(125));
     assert!(
-        outcome.complained.contains(&format!("`{place}` is not a directory that is yours alone")),
+        outcome.complained.contains(&format!("`{place}` is not a private directory of yours")),
         "{outcome:?}"
     );
     fs::set_permissions(&place, fs::Permissions::from_mode(0o700)).unwrap();
@@ -130,7 +130,7 @@ fn the_working_directory_is_kept_where_it_can_be_seen() {
     let desk = desk.with("filesystem/denyRead", json!([".."])).with("filesystem/allowWrite", json!([]));
     let outcome = desk.line("pwd");
     assert_eq!((outcome.said.as_str(), outcome.status), ("/\n", Some(0)));
-    assert!(outcome.complained.contains("is hidden: the command starts in `/`"), "{outcome:?}");
+    assert!(outcome.complained.contains("is hidden, so the command starts in `/`"), "{outcome:?}");
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn root_runs_it_only_when_that_is_said() {
     let outcome = Outcome::of(&command.output().unwrap());
     if rustix::process::getuid().is_root() {
         assert_eq!(outcome.status, Some(125));
-        assert!(outcome.complained.contains("does not run as root"), "{outcome:?}");
+        assert!(outcome.complained.contains("refusing to run the sandbox as root"), "{outcome:?}");
     } else {
         assert_eq!((outcome.status, outcome.said.as_str()), (Some(0), "ran\n"));
     }

@@ -110,7 +110,7 @@ fn what_cannot_be_written_is_told_and_is_no_success() {
     let outcome = run("echo lost");
     assert_eq!(outcome.status, Some(125));
     assert!(
-        outcome.complained.contains("standard output could not be written: Bad file descriptor"),
+        outcome.complained.contains("failed to write standard output: Bad file descriptor"),
         "{outcome:?}"
     );
     assert_eq!(run("echo lost; exit 7").status, Some(7));
@@ -140,7 +140,7 @@ fn a_limit_on_the_size_of_files_ends_the_command_and_not_who_writes_for_it() {
     for (first, status) in [("true", 128 + 25), ("trap 'exit 9' XFSZ", 9)] {
         let (ended, said, written) = run(first, "sleep 60", 4096);
         assert_eq!((ended, written), (Some(status), 4096), "{said}");
-        assert!(said.contains("standard output could not be written: File too large"), "{said}");
+        assert!(said.contains("failed to write standard output: File too large"), "{said}");
     }
     assert_eq!(run("true", "true", 100_000), (Some(0), "ready\n".to_owned(), 100_000));
 }
