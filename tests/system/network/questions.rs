@@ -17,7 +17,7 @@ fn asking() -> Value {
 }
 
 fn allow(world: &World, lifetime: Lifetime) {
-    world.person.will(Next::Allow(Reach::Host, lifetime));
+    world.user.will(Next::Allow(Reach::Host, lifetime));
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn unknown_host_asks_and_answer_lasts_its_lifetime() {
         let mut client = world.connect("fetcher");
         allow(&world, Lifetime::Once);
         assert_eq!(client.behind(OTHER), HELLO);
-        let asked = world.person.asked();
+        let asked = world.user.asked();
         let question = &asked[0];
         let line = &question.consequences[0];
         assert_eq!((asked.len(), line.verb, question.tool.as_deref()), (1, Verb::Reach, None));
@@ -38,7 +38,7 @@ fn unknown_host_asks_and_answer_lasts_its_lifetime() {
         allow(&world, Lifetime::Session);
         assert_eq!(client.behind(OTHER), HELLO);
         assert_eq!(client.behind(OTHER), HELLO);
-        assert_eq!(world.person.asked().len(), 1, "once was once, and the session is the session");
+        assert_eq!(world.user.asked().len(), 1, "one grant for the call and one for the session");
         let grants = world.grants();
         let short = |grant: &ironcurtain_protocol::GrantView| {
             (grant.kind.clone(), grant.path.clone(), grant.access.clone(), grant.lifetime.clone())
@@ -54,7 +54,7 @@ fn unknown_host_asks_and_answer_lasts_its_lifetime() {
         assert_eq!(client.behind(OTHER), HELLO);
         client.hang_up();
         assert_eq!(world.connect("fetcher").behind(OTHER), HELLO);
-        assert_eq!(world.person.asked().len(), 1);
+        assert_eq!(world.user.asked().len(), 1);
         // Uses are counted outside the connection's path.
         eventually("both uses are counted", BOUND, || world.grants()[0].uses == 2);
         assert_eq!(
@@ -82,9 +82,9 @@ fn denied_host_is_reported_and_not_asked_again_at_once() {
                 "403 said-no: IronCurtain: `other.example.test:80` was not allowed: the user denied it.";
             assert_eq!(said, expected);
         }
-        assert_eq!(world.person.asked().len(), 1);
+        assert_eq!(world.user.asked().len(), 1);
         assert!(client.behind("http://evil.example.test/hello").starts_with("403 denied-domain"));
-        assert_eq!((world.person.asked().len(), ground.reached().len()), (0, 0));
+        assert_eq!((world.user.asked().len(), ground.reached().len()), (0, 0));
         // The permission covers only that host.
         allow(&world, Lifetime::Once);
         assert_eq!(client.behind(THIRD), HELLO);
@@ -104,7 +104,7 @@ fn approval_does_not_open_private_address() {
                 "{said}"
             );
         }
-        assert_eq!((world.person.asked().len(), world.grants().len()), (1, 1));
+        assert_eq!((world.user.asked().len(), world.grants().len()), (1, 1));
         assert!(ground.reached().is_empty());
     });
 }
@@ -121,8 +121,8 @@ fn host_questions_of_a_server_leave_room_for_the_agent() {
             let denied = if n < 3 { "the user denied it" } else { "was asked 3 times within a minute" };
             assert!(said.starts_with("403 said-no") && said.contains(denied), "{said}");
         }
-        assert_eq!(world.person.asked().len(), 3);
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        assert_eq!(world.user.asked().len(), 3);
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         assert_eq!(client.get(OTHER).ok(), HELLO);
         client.get(THIRD).refused("DENIED: the user denied this call");
         client.get(THIRD).refused("was asked 5 times within a minute");
@@ -136,15 +136,15 @@ fn concurrent_connections_to_one_host_are_one_question() {
         let mut client = world.connect("fetcher");
         let table = proxy_table(world.sessions()[0].server_pid.unwrap());
         let until_all_are_there = move |_: &_| {
-            eventually("twelve connections", BOUND, || {
+            eventually("twelve connections are open", BOUND, || {
                 let open = std::fs::read_to_string(&table).unwrap();
                 open.lines().filter(|line| line.contains(" 0100007F:0C38 01 ")).count() >= 12
             });
         };
         let then = Box::new(Next::Allow(Reach::Host, Lifetime::Session));
-        world.person.will(Next::After(Box::new(until_all_are_there), then));
+        world.user.will(Next::After(Box::new(until_all_are_there), then));
         assert_eq!(client.free("many", OTHER), HELLO);
-        assert_eq!((world.person.asked().len(), ground.reached().len()), (1, 12));
+        assert_eq!((world.user.asked().len(), ground.reached().len()), (1, 12));
     });
 }
 
@@ -162,7 +162,7 @@ fn revoked_host_is_disconnected_before_confirmation_and_asks_again() {
         assert_eq!(world.revoke_only_grant(), Vec::<String>::new(), "no restart is needed");
         assert_eq!(client.free("alive", ""), "cut alive");
         assert_eq!(client.free("hold", "other.example.test:8443"), "HTTP/1.1 403 Forbidden");
-        assert_eq!((world.person.asked().len(), world.sessions()[0].server_pid), (2, pid));
+        assert_eq!((world.user.asked().len(), world.sessions()[0].server_pid), (2, pid));
         let log = network_log(&world);
         assert!(log.contains(&"other.example.test:8443 deny withdrawn".to_owned()), "{log:#?}");
     });
@@ -191,9 +191,9 @@ fn host_allowed_for_call_is_not_asked_again() {
     inside("network::questions::host_allowed_for_call_is_not_asked_again", |_| {
         let world = world(&asking());
         let mut client = world.connect("fetcher");
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         assert_eq!(client.get(OTHER).ok(), HELLO);
-        let asked = world.person.asked();
+        let asked = world.user.asked();
         let line = &asked[0].consequences[0];
         assert_eq!((asked.len(), line.verb), (1, Verb::Fetch));
         assert_eq!(line.object, [Piece::Foreign(OTHER.to_owned())]);
@@ -203,16 +203,16 @@ fn host_allowed_for_call_is_not_asked_again() {
         );
         // That permission was for the call.
         assert!(client.behind(OTHER).starts_with("403 said-no"));
-        assert_eq!(world.person.asked().len(), 1);
+        assert_eq!(world.user.asked().len(), 1);
 
         allow(&world, Lifetime::Session);
         assert_eq!(client.get(THIRD).ok(), HELLO);
         assert_eq!((client.get(THIRD).ok(), client.behind(THIRD).as_str()), (HELLO, HELLO));
-        assert_eq!(world.person.asked().len(), 1);
+        assert_eq!(world.user.asked().len(), 1);
         world.revoke_only_grant();
         client.get(THIRD).refused("DENIED: the user denied this call");
         assert!(client.behind(THIRD).starts_with("403 said-no"));
-        assert_eq!(world.person.asked().len(), 2);
+        assert_eq!(world.user.asked().len(), 2);
         let log = network_log(&world);
         assert_eq!(log[0], "other.example.test:80 allow call", "{log:#?}");
     });
@@ -226,7 +226,7 @@ fn host_granted_at_connection_is_not_asked_at_call() {
         allow(&world, Lifetime::Session);
         assert_eq!(client.behind(OTHER), HELLO);
         assert_eq!(client.get(OTHER).ok(), HELLO);
-        assert_eq!(world.person.asked().len(), 1);
+        assert_eq!(world.user.asked().len(), 1);
         client.get("http://other.example.test:8443/hello").refused("DENIED: the user denied this call");
     });
 }
@@ -238,14 +238,14 @@ fn approved_call_opens_its_host_even_if_unknown_hosts_are_refused() {
             &json!({ "allowedDomains": ["files.example.test"], "deniedDomains": ["evil.example.test"] }),
         );
         let mut client = world.connect("fetcher");
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         assert_eq!(client.get(OTHER).ok(), HELLO);
         assert!(client.behind(OTHER).starts_with("403 unknown-domain"));
-        assert_eq!(world.person.asked().len(), 1);
+        assert_eq!(world.user.asked().len(), 1);
         // A denied host can be allowed for a call but cannot be opened.
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         assert!(client.get("http://evil.example.test/hello").ok().starts_with("403 denied-domain"));
-        let offers = &world.person.asked()[0].offers;
+        let offers = &world.user.asked()[0].offers;
         assert_eq!(offers.iter().map(|offer| offer.reach).collect::<Vec<_>>(), [Reach::Paths]);
     });
 }

@@ -2,7 +2,7 @@
 
 use super::registry::{Package, Registry, packed};
 use super::{folders, install, json_of, prepare, refusal, run, tell, world};
-use crate::test_home::{Place, Prepared};
+use crate::test_home::{Prepared, TestHome};
 use serde_json::json;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -13,8 +13,8 @@ fn scripts() -> serde_json::Value {
     json!({ "preinstall": "touch pre", "install": "touch in", "postinstall": "touch post", "prepare": "touch prepare" })
 }
 
-fn place(registry: &Registry, program: &str, args: &[&str]) -> Place {
-    let place = Place::new(|_| {});
+fn place(registry: &Registry, program: &str, args: &[&str]) -> TestHome {
+    let place = TestHome::new(|_| {});
     prepare(&Prepared { home: place.home.clone() }, registry, program, args);
     place
 }
@@ -66,7 +66,7 @@ fn install_from_foreign_host_is_refused_and_cleaned_up() {
     let place = place(&registry, "npx", &["tiny"]);
     let refused = run(&place.home, &["install", "tiny"]).unwrap_err();
     let words =
-        format!("it was refused: `127.0.0.1:{}` is an address, which no name on the list", other.port);
+        format!("it was refused: `127.0.0.1:{}` is an IP address, which the list of allowed", other.port);
     assert!(refused.contains(&words), "{refused}");
     assert_eq!(other.asked(), [] as [&str; 0]);
     assert_eq!(folders(&place.home), [] as [&str; 0]);

@@ -83,7 +83,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
         let mut client = world.connect("far");
         client.say("hello").ok();
         client.hang_up();
-        eventually("its session is over", BOUND, || far.methods().contains(&"DELETE".to_owned()));
+        eventually("the session ends", BOUND, || far.methods().contains(&"DELETE".to_owned()));
 
         let names = std::cell::Cell::new(0);
         let told = |entry: serde_json::Value, told: &str| {
@@ -132,7 +132,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
             "far",
             &json!({ "url": url("mcp.example.test"), "allowedAddresses": ["127.0.0.1"] }),
         );
-        eventually("the allowed twin works again", BOUND, || {
+        eventually("the permitted server works again", BOUND, || {
             let mut client = world.start("far");
             let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
             client.request("initialize", params).get("result").is_some()
