@@ -13,14 +13,14 @@
 mod groups;
 mod judge;
 mod launch;
-mod left;
+mod leftovers;
 mod listeners;
 mod row;
 mod run;
 mod scene;
 mod tools;
 mod victim;
-mod world;
+mod proxied_network;
 
 use ironcurtain_testkit::namespace::{is_inside, run_inside};
 use ironcurtain_testkit::programs::is_root;
@@ -43,8 +43,11 @@ groups! { writing reading processes sockets kernel namespaces network proxied pe
 
 #[test]
 fn documented_attack_counts_match_each_group() {
-    let page =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/security.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../docs/explanation/security.md"
+    ))
+    .unwrap();
     let table = page
         .split("| group | ways |")
         .nth(1)
@@ -78,7 +81,7 @@ fn holds(name: &str) {
     if group.proxied && !is_inside {
         return run_inside(name, &["--net"]);
     }
-    let _servers = group.proxied.then(|| world::start(&tools));
+    let _servers = group.proxied.then(|| proxied_network::start(&tools));
     let faults = run::faults(&tools, group, &EXECUTORS, !is_root());
     assert!(faults.is_empty(), "{} faults in {}:\n{}", faults.len(), group.name, faults.join("\n"));
 }

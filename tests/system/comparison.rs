@@ -1,5 +1,5 @@
 //! The reference "everything" server, alone and through the shim: the differences are exactly those in
-//! `docs/architecture.md`.
+//! `docs/explanation/architecture.md`.
 
 mod peer;
 mod script;
@@ -36,9 +36,12 @@ fn differences_through_shim_match_the_documentation() {
     let through = run(shim.args(["--server", "everything"]).env("IRONCURTAIN_HOME", world.ours()), true);
     let direct = direct.join().unwrap();
     let different = different(&direct, &through);
-    let documented = documented().into_iter().collect();
-    let shown = show_difference(&different, &documented, &direct, &through);
-    assert_eq!(different, documented, "the differences are not those of `docs/architecture.md`{shown}");
+    let documented_steps = documented_steps().into_iter().collect();
+    let shown = format_difference(&different, &documented_steps, &direct, &through);
+    assert_eq!(
+        different, documented_steps,
+        "the differences are not those of `docs/explanation/architecture.md`{shown}"
+    );
     assert!(direct.len() - different.len() > 60, "{} of {} steps differ", different.len(), direct.len());
     assert!(world.audit().intact);
 }
@@ -58,7 +61,7 @@ pub fn different(direct: &Steps, through: &Steps) -> BTreeSet<String> {
 }
 
 /// Formats the steps that differ unexpectedly.
-pub fn show_difference(
+pub fn format_difference(
     different: &BTreeSet<String>,
     expected: &BTreeSet<String>,
     direct: &Steps,
@@ -74,7 +77,7 @@ pub fn show_difference(
 /// Makes the user allow every question.
 pub fn allow_questions(world: &World) {
     for _ in 0..QUESTIONS {
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     }
 }
 
@@ -101,8 +104,8 @@ pub fn allow_all(prepared: &Prepared) {
 }
 
 /// Returns the steps in the documentation's table, whose rows begin with the step names.
-pub fn documented() -> Vec<String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/architecture.md");
+pub fn documented_steps() -> Vec<String> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/explanation/architecture.md");
     let page = std::fs::read_to_string(page).unwrap();
     let (_, section) = page.split_once(HEADING).expect("the documentation has a list of differences");
     let section = section.split("\n## ").next().unwrap();
@@ -115,7 +118,7 @@ pub fn documented() -> Vec<String> {
             .collect::<Vec<_>>()
     };
     rows.flat_map(|(row, reason)| {
-        assert!(reason.trim().len() > 20, "a difference without a reason: {row}");
+        assert!(reason.trim().len() > 20, "a difference lacks a reason: {row}");
         names(row)
     })
     .collect()

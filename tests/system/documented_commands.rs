@@ -1,4 +1,4 @@
-//! Commands that the README and the guide tell a new user to type.
+//! Runs the commands that the README and the guides tell users to type.
 
 use crate::scripted_user::Next;
 use crate::world::{World, programs};
@@ -7,9 +7,9 @@ use std::process::Command;
 
 const README: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../README.md"));
 
-/// Returns the `ironcurtain` commands after a prompt, without comments.
-fn prompted() -> Vec<&'static str> {
-    let lines = README.lines().filter_map(|line| line.strip_prefix("$ ironcurtain "));
+/// Returns the `ironcurtain` commands that a page shows after a prompt, without comments.
+fn prompted(page: &str) -> Vec<&str> {
+    let lines = page.lines().filter_map(|line| line.trim_start().strip_prefix("$ ironcurtain "));
     lines.map(|line| line.split(" #").next().unwrap().trim()).collect()
 }
 
@@ -24,32 +24,72 @@ fn words(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// Guide pages for all users.
-const GUIDE: [&str; 7] = [
-    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/README.md")),
+/// The guides, in the order of the book.
+const GUIDES: [&str; 7] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/install.md")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/connect.md")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/questions.md")),
-    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/review.md")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/servers.md")),
+    POLICY,
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/review.md")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/troubleshooting.md")),
 ];
 
-/// Optional guide commands that are run by the tests in `secrets` and `servers_add`.
-const ELSEWHERE: [&str; 2] = ["secrets set NAME", "servers add FILE.mcpb"];
+const POLICY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/policy.md"));
+
+/// Path of the policy file in the guide. The test has its configuration in another folder.
+const POLICY_FILE: &str = "~/.config/ironcurtain/policy/compiled-policy.json";
+
+/// Commands of the guides that need a registry, a keyring or another server; other tests run them.
+const ELSEWHERE: [&str; 6] = [
+    "servers annotate NAME",
+    "servers open NAME --host api.example.com",
+    "servers limits NAME memory=512",
+    "secrets set NAME",
+    "servers remove memory",
+    "servers restore memory",
+];
+
+/// Returns the first JSON block of a page, which may be part of a list.
+fn json_block(page: &str) -> &str {
+    page.split("```json\n").nth(1).unwrap().split("```").next().unwrap()
+}
 
 #[test]
-fn every_guide_command_is_run_by_a_test() {
-    let typed = prompted();
-    let of_guide = GUIDE.iter().flat_map(|page| {
-        let lines = page.lines().filter_map(|line| line.strip_prefix("$ "));
-        lines.chain(page.split('`').skip(1).step_by(2)).filter_map(|line| line.strip_prefix("ironcurtain "))
+fn guide_commands_work_in_page_order() {
+    let world = World::with(|prepared| {
+        let policy = prepared.home.policy().join("compiled-policy.json");
+        std::fs::write(policy, json_block(POLICY)).unwrap();
     });
-    let of_guide: Vec<&str> = of_guide.collect();
-    assert!(of_guide.len() > 6, "{of_guide:?}");
-    let untyped: Vec<&str> =
-        of_guide.into_iter().filter(|line| !typed.contains(line) && !ELSEWHERE.contains(line)).collect();
-    assert_eq!(untyped, Vec::<&str>::new());
+    let plan = world.file("Documents/plan.md", "plan");
+    assert_eq!(world.connect("filesystem").read(&plan).ok(), "plan");
+    world.file(".claude.json", "{}\n");
+    let policy = world.home.policy().join("compiled-policy.json");
+    let readme = prompted(README);
+    let of_guides = GUIDES.iter().flat_map(|page| prompted(page));
+    let extra: Vec<&str> =
+        of_guides.filter(|line| !readme.contains(line) && !ELSEWHERE.contains(line)).collect();
+    assert!(extra.len() > 5, "{extra:?}");
+    for line in extra {
+        let mut words = words(&line.replace(POLICY_FILE, policy.to_str().unwrap()));
+        if line.starts_with("clients connect") {
+            words.push("--yes".to_owned());
+        }
+        let output = Command::new(programs().join("ironcurtain"))
+            .args(words)
+            .env("IRONCURTAIN_HOME", world.ours())
+            .env("HOME", &world.home.person)
+            .env_remove("CLAUDE_CONFIG_DIR")
+            .current_dir(&world.home.person)
+            .output()
+            .unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "`ironcurtain {line}`: {printed}{error}");
+        if line.starts_with("policy explain") {
+            assert!(printed.contains("Verdict: ALLOW, by `read-documents`"), "{printed}");
+        }
+    }
 }
 
 #[test]
@@ -57,15 +97,15 @@ fn readme_commands_work_in_page_order() {
     let world = World::new();
     let notes = world.file("notes.txt", "mine");
     let mut client = world.connect("filesystem");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     client.read(&notes).ok();
     let (session, grant) = (world.sessions()[0].id.clone(), world.grants()[0].id.clone());
-    let typed: Vec<&str> = prompted();
+    let typed: Vec<&str> = prompted(README);
     let (servers, typed): (Vec<&str>, Vec<&str>) =
         typed.iter().partition(|line| line.starts_with("servers "));
     let (connecting, looking): (Vec<&str>, Vec<&str>) =
         typed.iter().partition(|line| line.starts_with("clients "));
-    assert_eq!(looking.last(), Some(&"stop"), "stopping is the last that is shown");
+    assert_eq!(looking.last(), Some(&"stop"), "`stop` is the last command shown");
     let run = |line: &str, words: Vec<String>| {
         let output = Command::new(programs().join("ironcurtain"))
             .args(words)
@@ -94,7 +134,7 @@ fn readme_commands_work_in_page_order() {
     assert_eq!(connecting, ["clients list", "clients connect claude-code", "clients disconnect claude-code"]);
     assert_eq!(std::fs::read_to_string(&settings).unwrap(), "{ \"theme\": \"dark\" }\n");
     for line in looking {
-        let of_session = ["session ", "pause "].iter().any(|command| line.starts_with(command));
+        let of_session = ["session ", "pause ", "resume "].iter().any(|command| line.starts_with(command));
         let id = if of_session { &session } else { &grant };
         let as_root = (line == "doctor").then(|| "--allow-root".to_owned());
         let told = run(line, words(&line.replace("ID", id)).into_iter().chain(as_root).collect());

@@ -242,10 +242,10 @@ fn run(name: &str) -> Questions {
         let folders = call.folders(&home);
         let reads = call.paths(&home).iter().all(|(_, does)| *does == Does::Reads);
         let choice: &[Reach] = if reads { &TO_READ } else { &WIDEST };
-        world.person.will(Next::AllowFirst(choice.to_vec()));
+        world.user.will(Next::AllowFirst(choice.to_vec()));
         let outcome = client.call(&call.tool, Value::Object(call.arguments.clone()));
-        let asked = world.person.asked();
-        world.person.forget();
+        let asked = world.user.asked();
+        world.user.forget();
         assert!(!outcome.text.starts_with("DENIED"), "{name}: {call:?}: {}", outcome.text);
         assert!(asked.len() <= 1, "{name}: {call:?} asked {} times", asked.len());
         match asked.first() {
@@ -253,7 +253,7 @@ fn run(name: &str) -> Questions {
             Some(question) => {
                 questions.ours += 1;
                 let has = |reach: &&Reach| question.offers.iter().any(|offer| offer.reach == **reach);
-                let taken = *choice.iter().find(has).expect("something is offered for longer than once");
+                let taken = *choice.iter().find(has).expect("something is offered for longer than one call");
                 answers.take(call, folders, taken, &work, &home);
             }
         }
@@ -265,9 +265,9 @@ fn run(name: &str) -> Questions {
     for call in &work.refused {
         let client = clients.entry(call.server.clone()).or_insert_with(|| world.connect(&call.server));
         client.call(&call.tool, Value::Object(call.arguments.clone())).refused("the user denied this call");
-        assert_eq!(world.person.asked().len(), 1, "{name}: {call:?} was not asked about");
+        assert_eq!(world.user.asked().len(), 1, "{name}: {call:?} was not asked about");
     }
-    // Printed with `--nocapture`; the figures are in docs/policy.md.
+    // Printed with `--nocapture`; the figures are in docs/reference/policy.md.
     let _ = writeln!(std::io::stderr(), "{}\n  {questions:?}", work.about);
     questions
 }

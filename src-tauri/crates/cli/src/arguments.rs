@@ -301,14 +301,15 @@ mod tests {
     #[test]
     fn commands_in_the_documentation_parse() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-        let folders = ["docs", "docs/guide"].map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
+        let folders = ["docs", "docs/guide", "docs/reference", "docs/explanation"]
+            .map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
         let docs = folders.into_iter().flatten().map(|file| file.unwrap().path());
         let pages =
             docs.chain([root.join("README.md"), root.join("CONTRIBUTING.md"), root.join("CHANGELOG.md")]);
         let (mut seen, mut refused) = (0, Vec::new());
         for page in pages.filter(|page| page.extension().is_some_and(|extension| extension == "md")) {
             let text = std::fs::read_to_string(&page).unwrap();
-            let typed = text.lines().filter_map(|line| line.strip_prefix("$ "));
+            let typed = text.lines().filter_map(|line| line.trim_start().strip_prefix("$ "));
             let quoted = text.split('`').skip(1).step_by(2);
             for line in typed.chain(quoted).filter(|line| line.starts_with("ironcurtain ")) {
                 seen += 1;

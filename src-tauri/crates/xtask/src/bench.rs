@@ -105,7 +105,7 @@ fn measured(program: &mut Command) -> anyhow::Result<String> {
 }
 
 /// The page of the documentation, and where in it the app begins.
-const PAGE: &str = "docs/benchmarks.md";
+const PAGE: &str = "docs/reference/benchmarks.md";
 const DESKTOP: &str = "\n## The app\n";
 
 const ABOUT_DESKTOP: &str = "

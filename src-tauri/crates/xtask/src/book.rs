@@ -135,7 +135,8 @@ mod tests {
     #[test]
     fn a_link_out_of_the_pages_leads_to_the_repository() {
         let of = |text: &str| outward(text, Path::new("docs/guide"));
-        let same = "[a](../limitations.md#x), ![b](../pictures/b.png), [c](https://example.com/x), [d](#d)";
+        let same =
+            "[a](../reference/limits.md#x), ![b](../pictures/b.png), [c](https://example.com/x), [d](#d)";
         assert_eq!(of(same), same);
         let repository = env!("CARGO_PKG_REPOSITORY");
         let there = format!("[t]({repository}/blob/main/tests/a.rs#L1) and on");

@@ -3,7 +3,7 @@
 //! - A link leads to a file, and its anchor to a heading. A test that is named exists, and so does a figure that is counted.
 //! - A command that a person is told to type is one that we have: `cargo xtask` is read here, `ironcurtain` by its own tests.
 //! - A file or folder of the checkout that is named in backticks exists.
-//! - Measured figures stand in `docs/benchmarks.md` alone.
+//! - Measured figures stand in `docs/reference/benchmarks.md` alone.
 //! - Each picture is shown by a page, and all of them are small. Each page of `docs` is in the book.
 
 use crate::desktop::{MOST_BYTES, PICTURES};
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The page that figures come from, which is written by `cargo xtask bench --write`.
-const FIGURES: &str = "docs/benchmarks.md";
+const FIGURES: &str = "docs/reference/benchmarks.md";
 
 /// The code that names the figures of `ironcurtain metrics`.
 const METRICS: &str = "src-tauri/crates/daemon/src/metrics.rs";
@@ -161,7 +161,7 @@ fn files(text: &str, all: &str) -> Vec<String> {
 
 /// The `cargo xtask` that we would refuse.
 fn commands(text: &str) -> Vec<String> {
-    let lines = text.lines().filter_map(|line| line.strip_prefix("$ "));
+    let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("$ "));
     let quoted = text.split('`').skip(1).step_by(2);
     let tasks = lines.chain(quoted).filter_map(|command| command.strip_prefix("cargo xtask "));
     let words = |task: &str| {
@@ -244,6 +244,9 @@ mod tests {
     #[test]
     fn a_figure_stands_where_it_is_measured() {
         assert_eq!(figures("within 100 ms, which is a promise"), NONE);
-        assert_eq!(figures("takes 2.2 us."), ["`2.2 us.` was measured: name it in docs/benchmarks.md only"]);
+        assert_eq!(
+            figures("takes 2.2 us."),
+            ["`2.2 us.` was measured: name it in docs/reference/benchmarks.md only"]
+        );
     }
 }
