@@ -109,27 +109,24 @@ const PAGE: &str = "docs/reference/benchmarks.md";
 const DESKTOP: &str = "\n## The app\n";
 
 const ABOUT_DESKTOP: &str = "
-Measured by `cargo xtask bench --desktop --write`, a release build on a virtual X display without a graphics card. Memory is
-the proportional set size: what the app has to itself, and its share of what others use as well. The window
-and its page are processes of their own, which end as it is closed.
+`cargo xtask bench --desktop --write` measures a release build on a virtual X display without a graphics card. Memory is the
+proportional set size: private memory, and a share of memory used with others. The window and its page are separate
+processes that exit when the window closes.
 
 ";
 
 const ABOUT: &str = "\
 # Benchmarks
 
-Measured by `cargo xtask bench --with-srt --write`: ours beside others, in the same run on the same machine, release
-build. Times are never tested; they are shown so that a change can be seen. That every row can be computed is tested
-(`cargo xtask bench --smoke`, which is part of `cargo xtask test`). Judging is the quickest of 2,000 batches of 20
-times the mix, which what else runs on the machine has disturbed least.
+`cargo xtask bench --with-srt --write` measures release builds of IronCurtain and of its peers in one run on one machine. Times
+are never tested; `cargo xtask bench --smoke` (part of `cargo xtask test`) tests that every row can be computed. The judge's
+time is the fastest of 2,000 batches of 20 runs of the mix, the least disturbed by other programs.
 
-The bare relay is a process that copies from pipe to pipe and reads nothing of it: the least that anything between a client
-and its server costs here. Where calls come as fast as they can, the client, the server and what stands between them share
-the processors, and the rate is what the work of all of them together leaves; judging, recording and the sandbox are work
-that the relay does not do. The embedded server does so little for a call that this is a large part of it (about 12 us of
-44); beside the reference server in Node it is a small one, and the rows of both are shown. What one call takes is mostly
-wake-ups, and what those cost differs twofold between runs on the machine below, a virtual one: the server direct took from
-57 to 122 us, and what was added was 56 to 118 us.
+The bare relay copies from pipe to pipe without parsing: the minimum cost of any process between client and server. In the
+throughput rows client, server and relay share the processors, and IronCurtain additionally judges, records and sandboxes. Its
+share is large beside the built-in server, which needs about 12 us of the 44 us per call, and small beside the reference server
+in Node.js. A single call is mostly wake-ups, whose cost varies twofold between runs on this virtual machine: the direct server
+took 57 to 122 us, and IronCurtain added 56 to 118 us.
 
 ";
 
