@@ -12,7 +12,7 @@ async fn get(stage: &Stage, host: &str) -> String {
 
 #[test]
 fn a_name_may_resolve_to_public_addresses_only() {
-    inside("outside::a_name_leads_to_public_addresses_only", async |world| {
+    inside("outside::a_name_may_resolve_to_public_addresses_only", async |world| {
         let stage = Stage::new(&["*.example.test", "spelled.example.test:80", "8.8.8.8:80"], &["1.1.1.1"]);
         for (name, addresses) in
             [("public", "9.9.9.9"), ("public-v6", "2620:fe::9"), ("nat64", "64:ff9b::9.9.9.9 9.9.9.9")]
@@ -61,7 +61,7 @@ fn a_name_may_resolve_to_public_addresses_only() {
 
 #[test]
 fn a_private_address_that_is_written_out_is_reachable() {
-    inside("outside::what_is_spelled_out_is_reached_though_it_is_private", async |_world| {
+    inside("outside::a_private_address_that_is_written_out_is_reachable", async |_world| {
         let stage =
             Stage::new(&["intra.example.test", PRIVATE, "own.example.test:8080", "9.9.9.1:8080"], &[]);
         stage.names.set("intra.example.test", &[PRIVATE]);
@@ -77,7 +77,7 @@ fn a_private_address_that_is_written_out_is_reachable() {
 #[test]
 fn a_rebinding_name_is_judged_at_every_lookup() {
     inside(
-        "outside::a_name_that_changes_its_mind_is_judged_anew_and_never_dialled_unjudged",
+        "outside::a_rebinding_name_is_judged_at_every_lookup",
         async |world| {
             let stage = Stage::new(&["rebind.example.test"], &[]);
             stage.names.set("rebind.example.test", &[PUBLIC, PRIVATE, PUBLIC]);

@@ -30,7 +30,7 @@ async fn s_client(stage: &Stage, world: &World, target: &str, more: &[&str]) -> 
 
 #[test]
 fn the_client_hello_must_name_the_allowed_host() {
-    inside("tls::the_greeting_must_name_the_host_that_was_allowed", async |world| {
+    inside("tls::the_client_hello_must_name_the_allowed_host", async |world| {
         let stage = stage();
         let target = "files.example.test:443";
         for more in [
@@ -73,7 +73,7 @@ fn the_client_hello_must_name_the_allowed_host() {
 
 #[test]
 fn anything_but_a_client_hello_is_not_forwarded() {
-    inside("tls::what_is_not_a_greeting_gets_nowhere", async |world| {
+    inside("tls::anything_but_a_client_hello_is_not_forwarded", async |world| {
         let stage = stage();
         let broken = [&CURL[..40], &[0xff; 200]].concat();
         let never_ends = &CURL[..CURL.len() - 1];
@@ -115,7 +115,7 @@ fn anything_but_a_client_hello_is_not_forwarded() {
 
 #[test]
 fn a_split_client_hello_is_accepted_and_other_ports_carry_anything() {
-    inside("tls::a_greeting_may_come_in_pieces_and_other_ports_are_for_anything", async |world| {
+    inside("tls::a_split_client_hello_is_accepted_and_other_ports_carry_anything", async |world| {
         let stage = stage();
         let mut tunnel = stage.tunnel("files.example.test:443").await;
         tunnel.set_nodelay(true).unwrap();
