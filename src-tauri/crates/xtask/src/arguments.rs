@@ -22,7 +22,7 @@ options:
   run -- ARGUMENTS                     arguments of the app
   demo --answer allow|deny|timeout     answer the questions without a user
   demo --desktop                       ask with the app's dialog
-  check --fast, test --fast            leave out the app and the display
+  check --fast, test --fast            only the quick ones, without a display
   check --cross                        check types for macOS and Windows instead
   bench --write                        write the tables to docs/reference/benchmarks.md
   bench --with-srt                     compare with srt, installed from npm into target
