@@ -53,12 +53,12 @@ fn git_remote_name_is_judged_by_its_url() {
     let mut client = world.connect("hostile");
     assert!(push(&mut client, &repo, "origin").ok().contains("origin"));
     push(&mut client, &repo, "https://github.com/acme/other").ok();
-    assert_eq!(world.person.asked(), []);
+    assert_eq!(world.user.asked(), []);
     git(&repo, &["remote", "set-url", "--push", "origin", "https://evil.example/x"]);
     push(&mut client, &repo, "origin").refused("the user denied this call");
     git(&repo, &["config", "url.https://evil.example/.insteadOf", "https://github.com/acme/"]);
     push(&mut client, &repo, "https://github.com/acme/other").refused("the user denied this call");
-    let asked = format!("{:?}", world.person.asked());
+    let asked = format!("{:?}", world.user.asked());
     assert!(
         asked.contains("https://evil.example/x") && asked.contains("https://evil.example/other"),
         "{asked}"
@@ -75,13 +75,13 @@ fn git_remote_changed_during_question_asks_again() {
         let repo = repo.clone();
         move |_: &_| git(&repo, &["remote", "set-url", "origin", "https://two.example/x"])
     };
-    world.person.will(Next::After(Box::new(change), Box::new(Next::Allow(Reach::Paths, Lifetime::Once))));
+    world.user.will(Next::After(Box::new(change), Box::new(Next::Allow(Reach::Paths, Lifetime::Once))));
     push(&mut client, &repo, "origin").refused("the user denied this call");
-    let asked = world.person.asked();
+    let asked = world.user.asked();
     assert_eq!(asked.len(), 2, "{asked:?}");
     assert!(format!("{:?}", asked[0]).contains("https://one.example/x"));
     assert!(format!("{:?}", asked[1]).contains("https://two.example/x"));
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     push(&mut client, &repo, "origin").ok();
 }
 
@@ -98,8 +98,8 @@ fn git_config_outside_granted_paths_is_not_read() {
         let target = world.path(elsewhere).join(".git");
         world.file("work/app/.git", &format!("gitdir: {}\n", target.display()));
         push(&mut client, &world.path("work/app"), "origin").refused("the user denied this call");
-        let asked = format!("{:?}", world.person.asked());
-        assert!(asked.contains("in a place that may not be looked at"), "{asked}");
+        let asked = format!("{:?}", world.user.asked());
+        assert!(asked.contains("in a place that may not be read"), "{asked}");
         assert!(!asked.contains("github.com"), "{asked}");
     }
     repository(&world, "work/lib", "https://github.com/acme/lib");
