@@ -1,8 +1,8 @@
 //! The real app with the real shim, sandbox and server: the user answers in the dialog and the agent gets the result.
 
-use crate::life::login_manager;
+use crate::harness::{DIALOG, arm_by_keyboard};
+use crate::lifecycle::login_manager;
 use crate::screen::{BOUND, Screen, helper_path, until};
-use crate::stand::{DIALOG, armed};
 use crate::{tray, window};
 use ironcurtain_testkit::JsonProcess;
 use ironcurtain_testkit::client::AgentClient;
@@ -24,7 +24,7 @@ fn dialog_answer_reaches_the_agent() {
 
     let mut agent = agent(&screen);
     tray::menu(&screen, "Protecting 1 session");
-    read_when_allowed(&screen, &mut agent, &file);
+    allow_and_read(&screen, &mut agent, &file);
 
     let call = begin_reading(&mut agent, &file);
     screen.activate(&screen.window(DIALOG));
@@ -56,10 +56,10 @@ fn folder_granted_in_window_is_readable_until_revoked() {
     let mut agent = agent(&screen);
     window::says(&screen, "1 session connected.");
     window::open(&screen, "What you granted");
-    screen.click(&window::named(&screen, "Grant something beforehand"));
+    screen.click(&window::named(&screen, "Add a permission\u2026"));
     screen.click(&window::named(&screen, "Pick a folder\u{2026}"));
-    screen.activate(&screen.window("^Grant a folder with all that is below it$"));
-    screen.xdotool(&["type", "--delay", "20", folder.to_str().expect("a plain path")]);
+    screen.activate(&screen.window("^Grant a folder and everything in it$"));
+    screen.xdotool(&["type", "--delay", "20", folder.to_str().expect("a UTF-8 path")]);
     screen.key("Return");
     window::says(&screen, "Granted: ~/notes");
 
@@ -67,8 +67,8 @@ fn folder_granted_in_window_is_readable_until_revoked() {
     let read = agent.answer(call);
     assert_eq!(read["result"]["content"][0]["text"], "ship on Tuesday", "{read}");
 
-    screen.press("^IronCurtain$", "push button", &format!("Take back {}", folder.display()));
-    window::says(&screen, "Taken back, proved");
+    screen.press("^IronCurtain$", "push button", &format!("Revoke {}", folder.display()));
+    window::says(&screen, "Revoked, verified");
     let call = begin_reading(&mut agent, &folder.join("plan.txt"));
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
@@ -86,7 +86,7 @@ fn killed_app_never_forwards_the_pending_call() {
     begin_reading(&mut agent, &file);
     screen.window(DIALOG);
     app.0.kill().expect("a running app");
-    until("the end of the conversation", || {
+    until("the agent's connection to close", || {
         let message = agent.shim.receive(BOUND);
         message.as_ref().map_or(Some(()), |message| {
             assert!(!message.to_string().contains("ship on Tuesday"), "{message}");
@@ -107,7 +107,7 @@ fn second_instance_raises_first_window_and_exits() {
         window::says(&screen, "Nothing is protected yet");
         screen.activate(&window);
         screen.key("alt+F4");
-        until("the window to go", || {
+        until("the window to close", || {
             screen.xdotool(&["search", "--name", "^IronCurtain$"]).is_empty().then_some(())
         });
     }
@@ -135,9 +135,9 @@ fn session_bus_activates_app_from_packaged_service_file() {
     screen.read("gapplication", &["launch", "io.github.ironcurtain-desktop"]);
     window::says(&screen, "Nothing is protected yet");
     // The app is a child of the bus.
-    let stop = screen.read(beside("ironcurtain").to_str().expect("a plain path"), &["stop"]);
+    let stop = screen.read(beside("ironcurtain").to_str().expect("a UTF-8 path"), &["stop"]);
     let socket = screen.home().join("ironcurtain/run/socket");
-    until("the end of the app", || (!socket.exists()).then_some(()));
+    until("the app to exit", || (!socket.exists()).then_some(()));
     assert!(!stop.is_empty());
 }
 
@@ -178,8 +178,8 @@ fn sigterm_stops_app_cleanly() {
 /// login's.
 ///
 /// The caller's display and bus differ, because a repository can set them for a shim.
-fn started_by_a_shim(screen: &Screen) -> Command {
-    let mut command = screen.command_of_login("unshare");
+fn daemon_started_by_shim(screen: &Screen) -> Command {
+    let mut command = screen.login_command("unshare");
     let is_root = screen.read("id", &["-u"]) == "0";
     let (unshare, afterwards): (&[&str], &[&str]) = if is_root {
         (&["--mount"], &[])
@@ -210,7 +210,7 @@ fn user_manager(screen: &mut Screen) {
     let environment = screen.command("env").output().expect("env").stdout;
     let environment = String::from_utf8(environment).expect("text");
     let manager = helper_path("user_manager.py");
-    let mut arguments = vec!["-u", manager.to_str().expect("a plain path")];
+    let mut arguments = vec!["-u", manager.to_str().expect("a UTF-8 path")];
     arguments.extend(environment.lines().filter(|line| !line.starts_with("IRONCURTAIN_HOME=")));
     assert_eq!(screen.first_line("/usr/bin/python3", &arguments), "ready");
 }
@@ -221,11 +221,11 @@ fn shim_starts_app_on_display_of_user_manager() {
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
     user_manager(&mut screen);
-    let started = started_by_a_shim(&screen).output().expect("ironcurtain");
+    let started = daemon_started_by_shim(&screen).output().expect("ironcurtain");
     assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
     tray::menu(&screen, "No agent connected");
     let mut agent = agent(&screen);
-    read_when_allowed(&screen, &mut agent, &file);
+    allow_and_read(&screen, &mut agent, &file);
     drop(agent);
     screen.helper("tray.py", &["press", "Quit"]);
 }
@@ -237,10 +237,10 @@ fn shim_starts_app_on_display_of_logind() {
     std::fs::write(&file, "ship on Tuesday").expect("the file");
     let display = format!("display={}", screen.display());
     let _login = login_manager(&mut screen, &[&display]);
-    let started = started_by_a_shim(&screen).output().expect("ironcurtain");
+    let started = daemon_started_by_shim(&screen).output().expect("ironcurtain");
     assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
     let mut agent = agent(&screen);
-    read_when_allowed(&screen, &mut agent, &file);
+    allow_and_read(&screen, &mut agent, &file);
     drop(agent);
     screen.helper("tray.py", &["press", "Quit"]);
 }
@@ -250,7 +250,7 @@ fn display_named_only_by_caller_is_ignored() {
     let screen = Screen::start();
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
-    let mut command = started_by_a_shim(&screen);
+    let mut command = daemon_started_by_shim(&screen);
     // A working display on which a dialog would be noticed.
     command.env("DISPLAY", screen.display());
     let mut headless = App(command.spawn().expect("ironcurtain"));
@@ -269,7 +269,7 @@ fn display_named_only_by_caller_is_ignored() {
 #[test]
 fn shim_starts_app_on_wayland_socket_of_runtime_directory() {
     let screen = Screen::sway();
-    let mut command = started_by_a_shim(&screen);
+    let mut command = daemon_started_by_shim(&screen);
     let started = command.output().expect("ironcurtain");
     assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
     listens(&screen);
@@ -287,7 +287,8 @@ fn app_takes_over_sessions_of_headless_daemon() {
     let screen = tray::with_panel();
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
-    let mut headless = App(started_by_a_shim(&screen).stderr(Stdio::null()).spawn().expect("ironcurtain"));
+    let mut headless =
+        App(daemon_started_by_shim(&screen).stderr(Stdio::null()).spawn().expect("ironcurtain"));
     listens(&screen);
     let mut agent = agent(&screen);
     let call = begin_reading(&mut agent, &file);
@@ -296,7 +297,7 @@ fn app_takes_over_sessions_of_headless_daemon() {
     let _app = App::start(&screen, &["--background"]);
     assert_eq!(headless.exit(), Some(0));
     tray::menu(&screen, "Protecting 1 session");
-    read_when_allowed(&screen, &mut agent, &file);
+    allow_and_read(&screen, &mut agent, &file);
 }
 
 #[test]
@@ -309,7 +310,7 @@ fn app_without_display_suggests_the_daemon_command() {
 }
 
 /// Has the agent read the file containing "ship on Tuesday", and allows that in the dialog.
-fn read_when_allowed(screen: &Screen, agent: &mut AgentClient, file: &Path) {
+fn allow_and_read(screen: &Screen, agent: &mut AgentClient, file: &Path) {
     let call = begin_reading(agent, file);
     screen.activate(&screen.window(DIALOG));
     allow(screen);
@@ -321,7 +322,7 @@ fn read_when_allowed(screen: &Screen, agent: &mut AgentClient, file: &Path) {
 pub(crate) fn allow(screen: &Screen) {
     let gone = || screen.xdotool(&["search", "--onlyvisible", "--name", DIALOG]).is_empty();
     let allowed = (0..5).any(|_| {
-        armed(screen, "Allow once");
+        arm_by_keyboard(screen, "Allow once");
         screen.key("alt+a");
         (0..30).any(|_| {
             std::thread::sleep(Duration::from_millis(100));
@@ -347,7 +348,7 @@ impl App {
     }
 
     pub(crate) fn exit(&mut self) -> Option<i32> {
-        until("the end of the app", || self.0.try_wait().expect("its state")).code()
+        until("the app to exit", || self.0.try_wait().expect("its state")).code()
     }
 }
 
@@ -371,7 +372,7 @@ pub(crate) fn command(screen: &Screen, arguments: &[&str]) -> Command {
 /// Waits until IronCurtain accepts connections, which is shortly after its socket exists.
 pub(crate) fn listens(screen: &Screen) {
     let socket = screen.home().join("ironcurtain/run/socket");
-    until("a socket with somebody behind it", || UnixStream::connect(&socket).ok());
+    until("a listening socket", || UnixStream::connect(&socket).ok());
 }
 
 /// Returns the app of this build, or the one to be measured.

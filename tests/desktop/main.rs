@@ -11,23 +11,23 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod accessibility;
 mod app;
 mod arming;
+mod batch_dialog;
 mod dialog;
-mod dialog_look;
-mod figures;
-mod life;
-mod managers;
+mod dialog_content;
+mod harness;
+mod input_races;
+mod lifecycle;
+mod measurements;
 mod pictures;
-mod races;
+mod revoke_clicks;
 mod screen;
-mod stand;
-mod taking_back;
-mod together;
+mod scrolling;
+mod server_maintenance;
 mod tray;
-mod upkeep;
 mod webdriver;
-mod wheel;
 mod window;
-mod window_access;
+mod window_managers;
 mod window_process;

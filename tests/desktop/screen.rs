@@ -46,7 +46,7 @@ impl Screen {
     }
 
     /// Starts a small X server with openbox and doubled text size.
-    pub(crate) fn small_with_large_text() -> Self {
+    pub(crate) fn start_small_with_large_text() -> Self {
         let mut screen = Self::empty();
         screen.large_text = true;
         screen.on_x("1024x768x24", "openbox", &[])
@@ -69,7 +69,7 @@ impl Screen {
         let settings = screen.home().join("i3");
         std::fs::write(&settings, "font pango:monospace 8\n").expect("i3's settings");
         let arguments: &[&str] = match manager {
-            "i3" => &["-c", settings.to_str().expect("a plain path")],
+            "i3" => &["-c", settings.to_str().expect("a UTF-8 path")],
             "xfwm4" => &["--compositor=off"],
             "mutter" => &["--x11"],
             _ => &[],
@@ -100,7 +100,7 @@ impl Screen {
         let root = screen.read("id", &["-u"]) == "0";
         let mut sway = screen.command(if root { "unshare" } else { "sway" });
         sway.args(if root { &["--user", "sway"][..] } else { &[] });
-        sway.args(["-c", config.to_str().expect("a plain path")])
+        sway.args(["-c", config.to_str().expect("a UTF-8 path")])
             .env("WLR_BACKENDS", "headless")
             .env("WLR_LIBINPUT_NO_DEVICES", "1")
             .env("WLR_RENDERER", "pixman")
@@ -151,7 +151,7 @@ impl Screen {
     }
 
     /// Returns a command with the environment that a login gives every program, without a display.
-    pub(crate) fn command_of_login(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    pub(crate) fn login_command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = self.command(program);
         let of_the_desktop = [
             "DISPLAY",
@@ -217,7 +217,7 @@ impl Screen {
     }
 
     /// As [`Screen::spawn`], and returns the program's standard input.
-    pub(crate) fn spoken_to(
+    pub(crate) fn spawn_with_stdin(
         &mut self,
         program: &str,
         arguments: &[&str],
@@ -252,7 +252,7 @@ impl Screen {
     }
 
     /// Moves the pointer onto a control, as a hand does on its way to the centre.
-    pub(crate) fn move_on(&self, control: &Control) {
+    pub(crate) fn move_pointer_onto(&self, control: &Control) {
         let [x, y, width, height] = control.place;
         let steps = [-20, -8, 0].map(|left| (x + width / 2 + left).to_string());
         let y = (y + height / 2).to_string();
@@ -293,12 +293,12 @@ impl Screen {
     /// Gives a window the keyboard focus, as the user does.
     pub(crate) fn activate(&self, window: &str) {
         self.xdotool(&["windowactivate", window]);
-        self.is_focused(window);
+        self.wait_for_focus(window);
     }
 
     /// Waits until a window is in front and has the keyboard focus. It is in front first; keys pressed in between go
     /// to another window.
-    pub(crate) fn is_focused(&self, window: &str) {
+    pub(crate) fn wait_for_focus(&self, window: &str) {
         until("the focus", || {
             let active = self.xdotool(&["getactivewindow"]) == window;
             (active && self.xdotool(&["getwindowfocus"]) == window).then_some(())
@@ -312,13 +312,13 @@ impl Screen {
             path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("sway-ipc."))
         });
         let socket = socket.expect("sway's socket");
-        let mut all = vec!["-s", socket.to_str().expect("a plain path")];
+        let mut all = vec!["-s", socket.to_str().expect("a UTF-8 path")];
         all.extend(words);
         self.read("swaymsg", &all)
     }
 
     /// Waits until the window with that title has the keyboard focus in sway.
-    pub(crate) fn sway_is_focused(&self, title: &str) {
+    pub(crate) fn wait_for_sway_focus(&self, title: &str) {
         until("the focus", || {
             let tree: serde_json::Value =
                 serde_json::from_str(&self.swaymsg(&["-r", "-t", "get_tree"])).ok()?;
@@ -327,8 +327,8 @@ impl Screen {
     }
 
     /// Returns the position of the content of the window with that title.
-    pub(crate) fn sway_place(&self, title: &str) -> (i32, i32) {
-        until("a window of sway's", || {
+    pub(crate) fn sway_position(&self, title: &str) -> (i32, i32) {
+        until("the window in sway's tree", || {
             let tree: serde_json::Value =
                 serde_json::from_str(&self.swaymsg(&["-r", "-t", "get_tree"])).ok()?;
             let window = find(&tree, title)?;
@@ -361,7 +361,7 @@ impl Screen {
 
     pub(crate) fn helper(&self, script: &str, arguments: &[&str]) -> String {
         let path = helper_path(script);
-        let mut all = vec![path.to_str().expect("a plain path")];
+        let mut all = vec![path.to_str().expect("a UTF-8 path")];
         all.extend(arguments);
         self.read("/usr/bin/python3", &all)
     }
@@ -375,7 +375,7 @@ impl Screen {
     pub(crate) fn picture_of(&self, window: &str, name: &str) {
         if let Some(folder) = std::env::var_os("IRONCURTAIN_PICTURES") {
             let file = PathBuf::from(folder).join(format!("{name}.png"));
-            self.read("import", &["-window", window, file.to_str().expect("a plain path")]);
+            self.read("import", &["-window", window, file.to_str().expect("a UTF-8 path")]);
         }
     }
 }

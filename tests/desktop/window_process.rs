@@ -1,9 +1,9 @@
 //! The window's process: it frees all of its memory, dies alone, and is reachable only by the app.
 
 use crate::app::{App, agent, app_program, begin_reading};
-use crate::figures::{field, settle};
+use crate::harness::DIALOG;
+use crate::measurements::{field, settle};
 use crate::screen::{Screen, until};
-use crate::stand::DIALOG;
 use crate::{tray, window};
 use std::io::Write;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ fn killed_window_process_keeps_sessions_and_reopens() {
     let call = begin_reading(&mut agent, &file);
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
-    assert_eq!(agent.answer(call)["result"]["isError"], true, "its session is asked for as before");
+    assert_eq!(agent.answer(call)["result"]["isError"], true, "the session still asks");
     screen.helper("tray.py", &["press", "Open IronCurtain"]);
     window::says(&screen, "1 session connected.");
     assert_ne!(window_of(app.id()), killed);
@@ -88,7 +88,7 @@ fn only_the_app_can_start_the_window_process_or_reach_its_socket() {
             // A process that reads nothing may have exited already.
             let _ = input.write_all(b"\"show\"\n");
         }
-        let output = child.wait_with_output().expect("its end");
+        let output = child.wait_with_output().expect("its exit status");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     for input in [Stdio::null(), Stdio::piped()] {
@@ -101,10 +101,10 @@ fn only_the_app_can_start_the_window_process_or_reach_its_socket() {
     // Another process of the user could open a pipe and write commands to it, but a socket cannot be opened.
     let drawn = window_of(app.id());
     let handed: Vec<PathBuf> = sockets(drawn).collect();
-    assert!(!handed.is_empty(), "the way to the app is one");
+    assert!(!handed.is_empty(), "exactly one socket leads to the app");
     for socket in handed {
         let opened = std::fs::File::options().read(true).write(true).open(&socket);
-        let refused = opened.expect_err("no socket is opened by its path").raw_os_error();
+        let refused = opened.expect_err("a socket cannot be opened by path").raw_os_error();
         // A socket closed in between is unreachable as well.
         let is_open = socket.symlink_metadata().is_ok();
         assert!(refused == Some(6) || !is_open, "{}: {refused:?} in place of ENXIO", socket.display());
@@ -118,7 +118,7 @@ fn only_the_app_can_start_the_window_process_or_reach_its_socket() {
 
 /// Waits until each of these processes has exited.
 pub(crate) fn ended(all: &[u32]) {
-    until("the end of the window's processes", || (alive(all) == 0).then_some(()));
+    until("the window's processes to exit", || (alive(all) == 0).then_some(()));
 }
 
 /// Returns the number of these processes that run. Zombies have no command line.
@@ -129,7 +129,7 @@ pub(crate) fn alive(all: &[u32]) -> usize {
 
 /// Returns the open sockets of a process.
 fn sockets(pid: u32) -> impl Iterator<Item = PathBuf> {
-    let all = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("what it has open");
+    let all = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("its open files");
     all.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| {
         std::fs::read_link(path).is_ok_and(|link| link.to_string_lossy().starts_with("socket:"))
     })

@@ -16,14 +16,14 @@
 mod groups;
 mod judge;
 mod launch;
-mod left;
+mod leftovers;
 mod listeners;
+mod proxied_network;
 mod row;
 mod run;
 mod scene;
 mod tools;
 mod victim;
-mod world;
 
 use std::{env, time::Instant};
 

@@ -11,7 +11,7 @@ use ironcurtain_sandbox::autostart::strict_names;
 
 use crate::{
     launch::{Executor, Run, eventually, left_over},
-    left::Left,
+    leftovers::Left,
     row::{Row, Sign},
     scene::Scene,
     tools::Tools,
@@ -107,7 +107,7 @@ pub(crate) fn breaches(
     found.extend(gone.map(|path| format!("`{path}` is gone")));
     found.extend(writable(scene));
     found.extend(scene.listeners.iter().flat_map(|listeners| listeners.heard()));
-    found.extend(crate::world::heard());
+    found.extend(crate::proxied_network::heard());
     found.extend(scene.victim.as_mut().and_then(crate::victim::Victim::harm));
     if scene.text("typed").is_some_and(|typed| typed.contains(&scene.mark)) {
         found.push("it typed into the terminal".to_owned());

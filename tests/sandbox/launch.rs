@@ -18,9 +18,9 @@ use serde_json::json;
 
 use crate::{
     listeners::Listeners,
+    proxied_network::{ALLOWED, FREE, OWN},
     scene::Scene,
     tools::Tools,
-    world::{ALLOWED, FREE, OWN},
 };
 
 /// Timeout longer than any launch takes; only failures reach it.

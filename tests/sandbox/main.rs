@@ -15,12 +15,12 @@ mod judge;
 mod launch;
 mod leftovers;
 mod listeners;
+mod proxied_network;
 mod row;
 mod run;
 mod scene;
 mod tools;
 mod victim;
-mod proxied_network;
 
 use ironcurtain_testkit::namespace::{is_inside, run_inside};
 use ironcurtain_testkit::programs::is_root;

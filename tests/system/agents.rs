@@ -236,15 +236,15 @@ impl Desk {
     }
 }
 
-fn works_through_ironcurtain(test: &str, agent: &'static Agent) {
+fn assert_works_through_ironcurtain(test: &str, agent: &'static Agent) {
     if !is_inside() {
         let own = std::env::current_exe().unwrap();
         return run_inside_by(test, &["--net"], &["sh", "-ec", ALONE, own.to_str().unwrap()]);
     }
     let desk = Desk::new(agent);
-    let person = &desk.world.person;
+    let person = &desk.world.user;
     // Some clients report their working directory, which prompts a separate question.
-    person.looks_at_calls_alone();
+    person.deny_other_questions();
     desk.clients(&["connect", agent.id, "--server", "filesystem", "--yes"]);
     let listed = desk.agent(agent.list);
     assert!(listed.contains("filesystem") && listed.contains(agent.works), "{listed}");
@@ -277,27 +277,27 @@ fn works_through_ironcurtain(test: &str, agent: &'static Agent) {
 
 #[test]
 fn claude_code_works_through_ironcurtain() {
-    works_through_ironcurtain("agents::claude_code_works_through_ironcurtain", &CLAUDE_CODE);
+    assert_works_through_ironcurtain("agents::claude_code_works_through_ironcurtain", &CLAUDE_CODE);
 }
 
 #[test]
 fn codex_works_through_ironcurtain() {
-    works_through_ironcurtain("agents::codex_works_through_ironcurtain", &CODEX);
+    assert_works_through_ironcurtain("agents::codex_works_through_ironcurtain", &CODEX);
 }
 
 #[test]
 fn gemini_works_through_ironcurtain() {
-    works_through_ironcurtain("agents::gemini_works_through_ironcurtain", &GEMINI);
+    assert_works_through_ironcurtain("agents::gemini_works_through_ironcurtain", &GEMINI);
 }
 
 #[test]
 fn opencode_works_through_ironcurtain() {
-    works_through_ironcurtain("agents::opencode_works_through_ironcurtain", &OPENCODE);
+    assert_works_through_ironcurtain("agents::opencode_works_through_ironcurtain", &OPENCODE);
 }
 
 #[test]
 fn copilot_works_through_ironcurtain() {
-    works_through_ironcurtain("agents::copilot_works_through_ironcurtain", &COPILOT);
+    assert_works_through_ironcurtain("agents::copilot_works_through_ironcurtain", &COPILOT);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Features shared by several servers behind one entry: the task list, instructions, and remote servers.
 
-use crate::aggregation::{connect, edit, entry, lists, shim, wait_for_change};
+use crate::aggregation::{connect, edit, entry, lists, shim, wait_for_list_change};
 use crate::client::{BOUND, Client};
 use crate::remote_servers::Far;
 use crate::scripted_user::Next;
@@ -114,7 +114,9 @@ fn server_instructions_are_attributed_to_their_server() {
     let world = World::with(|prepared| install(prepared, &servers));
     let mut client = shim(&world, &[]);
     greet(&mut client);
-    eventually("they are there", BOUND, || lists(&mut client, "a__echo") && lists(&mut client, "b__echo"));
+    eventually("tools of all servers are listed", BOUND, || {
+        lists(&mut client, "a__echo") && lists(&mut client, "b__echo")
+    });
     client.hang_up();
     // After that the tasks are known, even if a server hangs.
     let began = Instant::now();
@@ -138,18 +140,18 @@ fn remote_server_is_aggregated_and_follows_its_entry() {
     let entries = world.home.config.join("mcp-servers.json");
     let report = world.file("docs/report.txt", "numbers");
     let mut client = connect(&world, &[]);
-    eventually("a is there", BOUND, || lists(&mut client, "a__echo"));
+    eventually("tools of `a` are listed", BOUND, || lists(&mut client, "a__echo"));
     let before = world.sessions()[0].id.clone();
 
     edit(&entries, |servers| servers["far"] = json!({ "url": far.url() }));
-    wait_for_change(&mut client);
-    eventually("it is there", BOUND, || lists(&mut client, "far__say"));
+    wait_for_list_change(&mut client);
+    eventually("tools of the remote server are listed", BOUND, || lists(&mut client, "far__say"));
     assert_eq!(client.call("far__say", json!({ "text": "hi" })).ok(), r#"{"text":"hi"}"#);
     // The call is judged under the server's own name and asks, like any remote server.
     client.call("far__look", json!({ "path": report })).refused("the user denied");
-    let question = world.person.asked().remove(0);
+    let question = world.user.asked().remove(0);
     assert_eq!((question.server.as_str(), question.remote), ("far", true));
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     client.call("far__look", json!({ "path": report })).ok();
     let sessions = world.sessions();
     assert!(sessions.iter().all(|one| one.connection == sessions[0].connection) && sessions.len() == 2);
@@ -162,13 +164,17 @@ fn remote_server_is_aggregated_and_follows_its_entry() {
     client.call("far__say", json!({ "text": "hi" })).refused("503");
     begin_task(&mut client, "a__echo");
     far.is_good();
-    eventually("it answers again", BOUND, || !client.call("far__say", json!({ "text": "hi" })).is_error);
+    eventually("the remote server answers again", BOUND, || {
+        !client.call("far__say", json!({ "text": "hi" })).is_error
+    });
 
     edit(&entries, |servers| drop(servers.as_object_mut().unwrap().remove("far")));
-    wait_for_change(&mut client);
+    wait_for_list_change(&mut client);
     assert!(!lists(&mut client, "far__say"));
     client.call("far__say", json!({ "text": "hi" })).refused("no tool is called `far__say`");
-    eventually("it is told that the session is over", BOUND, || far.methods().contains(&"DELETE".to_owned()));
+    eventually("the remote server receives the end of the session", BOUND, || {
+        far.methods().contains(&"DELETE".to_owned())
+    });
     assert_eq!(world.sessions().iter().map(|one| one.id.clone()).collect::<Vec<_>>(), [before]);
     assert!(world.audit().intact);
 }

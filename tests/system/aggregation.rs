@@ -106,7 +106,7 @@ pub fn lists(client: &mut Client, name: &str) -> bool {
     tools(client).0.iter().any(|tool| tool == name)
 }
 
-pub fn wait_for_change(client: &mut Client) {
+pub fn wait_for_list_change(client: &mut Client) {
     client.wait_for(|m| m["method"] == "notifications/tools/list_changed");
 }
 
@@ -120,7 +120,7 @@ fn broken_and_hanging_servers_do_not_delay_others() {
     assert_eq!(greeted["result"]["serverInfo"]["name"], "ironcurtain");
     let said = greeted["result"]["instructions"].as_str().unwrap();
     assert!(said.contains("`broken`, `everything`, `filesystem`, `hangs`, `ours`"), "{said}");
-    eventually("every server that works is there", BOUND, || {
+    eventually("every working server is listed", BOUND, || {
         let (all, _) = tools(&mut client);
         ["everything__", "filesystem__", "ours__"]
             .iter()
@@ -132,9 +132,9 @@ fn broken_and_hanging_servers_do_not_delay_others() {
     assert!((0..700).all(|n| all.contains(&format!("ours__t{n}"))), "{all:?}");
     assert_eq!(client.call("everything__echo", json!({ "message": "hi" })).ok(), "Echo: hi");
     assert_eq!(client.call("ours__echo", json!({})).ok(), "echo");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.call("filesystem__read_text_file", json!({ "path": report })).ok(), "numbers");
-    let question = world.person.asked().remove(0);
+    let question = world.user.asked().remove(0);
     assert_eq!((question.server.as_str(), question.tool.as_deref()), ("filesystem", Some("read_text_file")));
     // The reason reaches the calling agent, the client's log and the user.
     let why = client.call("broken__anything", json!({}));
@@ -142,7 +142,7 @@ fn broken_and_hanging_servers_do_not_delay_others() {
     let told =
         client.wait_for(|m| m["method"] == "notifications/message" && m["params"]["logger"] == "ironcurtain");
     assert!(told["params"]["data"].as_str().unwrap().contains("the server `broken` is missing"), "{told}");
-    eventually("the person sees why", BOUND, || {
+    eventually("the user sees the reason", BOUND, || {
         let trouble =
             world.sessions().into_iter().find(|session| session.server == "broken").unwrap().trouble;
         trouble.is_some_and(|why| why.contains("it ended with status 1"))
@@ -164,19 +164,21 @@ fn added_and_removed_servers_apply_at_once_and_late_server_appears() {
     let world = world();
     let entries = world.home.config.join("mcp-servers.json");
     let mut client = connect(&world, &[]);
-    eventually("ours is there", BOUND, || lists(&mut client, "ours__echo"));
+    eventually("tools of `ours` are listed", BOUND, || lists(&mut client, "ours__echo"));
     let before = world.sessions().into_iter().find(|s| s.server == "ours").unwrap().id;
 
     edit(&entries, |servers| drop(servers.as_object_mut().unwrap().remove("everything")));
-    wait_for_change(&mut client);
-    eventually("it is gone", BOUND, || !lists(&mut client, "everything__echo"));
+    wait_for_list_change(&mut client);
+    eventually("the removed server's tools disappear", BOUND, || !lists(&mut client, "everything__echo"));
     client
         .call("everything__echo", json!({ "message": "hi" }))
         .refused("no tool is called `everything__echo`");
-    eventually("its session has ended", BOUND, || world.sessions().iter().all(|s| s.server != "everything"));
+    eventually("the removed server's session ends", BOUND, || {
+        world.sessions().iter().all(|s| s.server != "everything")
+    });
 
     edit(&entries, |servers| servers["more"] = entry(OURS));
-    eventually("the new one is there", BOUND, || lists(&mut client, "more__echo"));
+    eventually("the added server's tools are listed", BOUND, || lists(&mut client, "more__echo"));
     client.call("more__echo", json!({})).refused("nobody has said yet what the tool `more/echo` does");
 
     // A broken server appears once its entry is fixed or it recovers.
@@ -186,15 +188,15 @@ fn added_and_removed_servers_apply_at_once_and_late_server_appears() {
         servers["broken"] = entry(&comes);
         servers["broken"]["sandbox"] = json!({ "filesystem": { "allowRead": [flag.parent().unwrap()] } });
     });
-    eventually("it has failed", BOUND, || {
+    eventually("the server fails to start", BOUND, || {
         world.sessions().iter().any(|s| {
             s.server == "broken" && s.trouble.is_some() && s.trouble.as_deref().unwrap().contains("status 1")
         })
     });
     std::fs::write(flag.with_file_name("there"), "").unwrap();
-    eventually("it is there", BOUND, || lists(&mut client, "broken__echo"));
+    eventually("the fixed server's tools are listed", BOUND, || lists(&mut client, "broken__echo"));
     let after = world.sessions().into_iter().find(|s| s.server == "ours").unwrap().id;
-    assert_eq!(before, after, "a server whose entry is as it was goes on");
+    assert_eq!(before, after, "a server with an unchanged entry keeps running");
     client.call("ours__echo", json!({})).ok();
 }
 
@@ -203,18 +205,18 @@ fn question_about_one_server_does_not_block_others() {
     let world = world();
     let report = world.file("docs/report.txt", "numbers");
     let mut client = connect(&world, &[]);
-    eventually("they are there", BOUND, || {
+    eventually("tools of both servers are listed", BOUND, || {
         let (all, _) = tools(&mut client);
         ["ours__echo", "filesystem__read_text_file"].iter().all(|tool| all.iter().any(|name| name == tool))
     });
-    world.person.will(Next::Ignore);
+    world.user.will(Next::Ignore);
     let asked = client.begin_call("filesystem__read_text_file", json!({ "path": report }));
-    eventually("it is asked", BOUND, || world.person.count() == 1);
+    eventually("the question is asked", BOUND, || world.user.count() == 1);
     assert_eq!(client.call("ours__echo", json!({})).ok(), "echo");
     client.send(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": asked } }),
     );
-    eventually("the question is withdrawn", BOUND, || world.person.withdrawn().len() == 1);
+    eventually("the question is withdrawn", BOUND, || world.user.withdrawn().len() == 1);
     assert_eq!(client.call("ours__t1", json!({})).ok(), "t1");
 }
 
@@ -242,7 +244,7 @@ fn overlong_or_colliding_tool_name_maps_to_one_tool() {
         all.iter().filter(|name| name.starts_with(begins)).cloned().collect()
     };
     let mut all = Vec::new();
-    eventually("all are there", BOUND, || {
+    eventually("all tools are listed", BOUND, || {
         all = tools(&mut client).0;
         all.len() == 3 * 702
     });
@@ -269,13 +271,13 @@ fn profile_selects_servers_and_unknown_profile_lists_the_known_ones() {
         std::fs::write(prepared.home.config.join("config.json"), profiles.to_string()).unwrap();
     });
     let mut client = connect(&world, &["--profile", "work"]);
-    eventually("ours is there", BOUND, || lists(&mut client, "ours__echo"));
+    eventually("tools of `ours` are listed", BOUND, || lists(&mut client, "ours__echo"));
     let (all, _) = tools(&mut client);
     assert!(all.iter().all(|name| name.starts_with("ours__")));
     assert_eq!(world.sessions().len(), 1);
     edit(&world.home.config.join("config.json"), |config| config["profiles"]["work"] = json!(["filesystem"]));
-    wait_for_change(&mut client);
-    eventually("the other is there", BOUND, || lists(&mut client, "filesystem__read_file"));
+    wait_for_list_change(&mut client);
+    eventually("tools of the other server are listed", BOUND, || lists(&mut client, "filesystem__read_file"));
     assert!(!lists(&mut client, "ours__echo"));
     client.hang_up();
     let mut refused = shim(&world, &["--profile", "wrok"]);
@@ -299,7 +301,7 @@ fn aggregated_server_can_use_elicitation_progress_and_tasks() {
     assert_eq!(greeted["result"]["protocolVersion"], "2025-11-25");
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     let asks = "everything__trigger-elicitation-request";
-    eventually("it is there", BOUND, || lists(&mut client, asks));
+    eventually("the server's tools are listed", BOUND, || lists(&mut client, asks));
     let call = client.begin_call(asks, json!({}));
     let asked = client.wait_for(|m| m["method"] == "elicitation/create");
     assert!(asked["params"]["message"].as_str().unwrap().starts_with("everything: "), "{asked}");
@@ -354,7 +356,7 @@ fn ending_the_last_server_session_closes_the_connection() {
         std::fs::write(prepared.home.config.join("config.json"), profiles.to_string()).unwrap();
     });
     let mut client = connect(&world, &["--profile", "two"]);
-    eventually("both are there", BOUND, || {
+    eventually("tools of both servers are listed", BOUND, || {
         lists(&mut client, "ours__echo") && lists(&mut client, "filesystem__read_file")
     });
     let end = |server: &str| {
@@ -362,8 +364,8 @@ fn ending_the_last_server_session_closes_the_connection() {
         assert_eq!(world.request(Request::EndSession { session }), Reply::Done);
     };
     end("filesystem");
-    wait_for_change(&mut client);
-    eventually("it is gone", BOUND, || !lists(&mut client, "filesystem__read_file"));
+    wait_for_list_change(&mut client);
+    eventually("the ended server's tools disappear", BOUND, || !lists(&mut client, "filesystem__read_file"));
     client
         .call("filesystem__read_file", json!({}))
         .refused("the session with the server `filesystem` was ended");

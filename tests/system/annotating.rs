@@ -2,7 +2,7 @@
 
 use crate::reference::{configure, entry};
 use crate::scripted_user::Next;
-use crate::test_home::{Place, Prepared};
+use crate::test_home::{Prepared, TestHome};
 use crate::world::{World, is_root, programs};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::{Value, json};
@@ -43,10 +43,10 @@ fn approved_annotations_are_written_and_decide_calls() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), stored);
     world.restart();
     let mut client = world.connect("files");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.read(&docs).ok(), "hello");
     client.read(&world.path(".ssh/id")).refused("structural-protected-path");
-    assert_eq!(std::fs::read_dir(world.home.sessions()).unwrap().filter(is_scratch).count(), 0);
+    assert_eq!(std::fs::read_dir(world.home.sessions()).unwrap().filter(is_session_folder).count(), 0);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn shipped_annotations_are_kept_without_a_user_file() {
 
 #[test]
 fn shipped_annotations_are_not_reported_as_changed() {
-    let place = Place::new(|_| {});
+    let place = TestHome::new(|_| {});
     let own = json!({ "filesystem": { "command": programs().join("ironcurtain-filesystem") } });
     configure(&Prepared { home: place.home.clone() }, &own);
     let shown = text(&run(&place.ours(), &place.home.person, "filesystem", &[]));
@@ -154,7 +154,7 @@ fn hostile_tool_list_is_an_error_and_writes_nothing() {
         ("import time; time.sleep(60)".to_owned(), "did not list its tools within 2 s"),
         (
             "while True: print('\\x1b[2Jno message', flush=True)".to_owned(),
-            "prints lines that are no messages of the protocol, such as `\\u{1b}[2Jno message`",
+            "printed lines that are not protocol messages, such as `\\u{1b}[2Jno message`",
         ),
         ("import sys; sys.stderr.write('no \\x1b key'); sys.exit(3)".to_owned(), "it said: no \\u{1b} key"),
         (
@@ -171,10 +171,10 @@ fn hostile_tool_list_is_an_error_and_writes_nothing() {
             "import sys\nwhile True: sys.stdout.write('x' * 65536)".to_owned(),
             "did not list its tools within 2 s",
         ),
-        (named("read\\u202efile"), "cannot be shown as it is: `read\\u{202e}file`"),
-        (named("read\\u001b[31m"), "cannot be shown as it is: `read\\u{1b}[31m`"),
+        (named("read\\u202efile"), "whose name cannot be displayed safely: `read\\u{202e}file`"),
+        (named("read\\u001b[31m"), "whose name cannot be displayed safely: `read\\u{1b}[31m`"),
         (listing(&json!([tool("a", &[]), tool("a", &[])])), "lists the tool `a` twice"),
-        (served("{'tools': 'none'}", ""), "in a way that is not understood"),
+        (served("{'tools': 'none'}", ""), "returned an invalid list of tools"),
     ];
     for (script, words) in cases {
         let place = place(&script);
@@ -187,14 +187,14 @@ fn hostile_tool_list_is_an_error_and_writes_nothing() {
     }
     let noisy = place("import sys\nprint('hello', flush=True)\nfor line in sys.stdin: pass");
     let told = error(&annotate(&noisy, &["--yes", "--timeout", "6"]));
-    assert!(told.contains("within 6 s; it printed what is no message of the protocol: `hello`"), "{told}");
+    assert!(told.contains("within 6 s; it printed a line that is not a protocol message: `hello`"), "{told}");
     let twin = place(&named("read_file"));
     assert!(annotate(&twin, &["--yes", "--timeout", "20"]).status.success());
 }
 
 #[test]
 fn server_sees_no_files_and_no_network_while_its_tools_are_listed() {
-    let place = Place::new(|_| {});
+    let place = TestHome::new(|_| {});
     let secret = place.file("docs/secret.txt", "secret");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -211,12 +211,16 @@ fn server_sees_no_files_and_no_network_while_its_tools_are_listed() {
     let shown = text(&annotate(&place, &[]));
     assert!(shown.starts_with("seen_True_net_True\n"), "{shown}");
     let unknown = run(&place.ours(), &place.home.person, "nobody", &[]);
-    assert!(error(&unknown).contains("no server is named `nobody`; there is `s`"), "{}", error(&unknown));
+    assert!(
+        error(&unknown).contains("no server is named `nobody`; existing servers: `s`"),
+        "{}",
+        error(&unknown)
+    );
 }
 
 #[test]
 fn inspected_server_has_its_configured_access_and_leaves_no_autostart_files() {
-    let place = Place::new(|_| {});
+    let place = TestHome::new(|_| {});
     let read = place.file("read/known.txt", "x");
     let kept = place.file("kept/known.txt", "x");
     std::fs::create_dir_all(place.home.person.join("kept/.git/hooks")).unwrap();
@@ -245,7 +249,7 @@ fn inspected_server_has_its_configured_access_and_leaves_no_autostart_files() {
 
 #[test]
 fn tools_requiring_a_client_capability_are_listed() {
-    let place = Place::new(|_| {});
+    let place = TestHome::new(|_| {});
     configure(&Prepared { home: place.home.clone() }, &json!({ "s": entry("server-everything") }));
     let shown = text(&annotate(&place, &[]));
     for tool in ["echo", "trigger-sampling-request", "trigger-elicitation-request", "get-roots-list"] {
@@ -277,7 +281,7 @@ fn tools_of_server_without_paths_get_no_path_roles() {
 
 #[test]
 fn server_whose_program_is_hidden_by_the_sandbox_gets_a_hint() {
-    let place = Place::new(|_| {});
+    let place = TestHome::new(|_| {});
     let program = place.file("code/server.py", &listing(&json!([tool("read_it", &["path"])])));
     let folder = program.parent().unwrap();
     let configured = |sandbox: Value| {
@@ -287,7 +291,7 @@ fn server_whose_program_is_hidden_by_the_sandbox_gets_a_hint() {
     };
     let told = error(&configured(json!({})));
     let hint = format!(
-        "its sandbox may hide `{}` from it: name its folder in `sandbox.filesystem.allowRead`",
+        "its sandbox may hide `{}`; to allow it, add its folder to `sandbox.filesystem.allowRead`",
         program.display()
     );
     assert!(told.contains(&hint), "{told}");
@@ -298,7 +302,7 @@ fn server_whose_program_is_hidden_by_the_sandbox_gets_a_hint() {
 #[test]
 fn server_program_writable_by_another_server_is_not_started_for_listing() {
     for sandbox in [json!({}), json!(false)] {
-        let place = Place::new(|_| {});
+        let place = TestHome::new(|_| {});
         let script = listing(&json!([tool("read_it", &["path"])]));
         let (own, link) = (place.home.person.join("tools/own"), place.home.person.join("kept/own"));
         for program in [&own, &link] {
@@ -313,7 +317,7 @@ fn server_program_writable_by_another_server_is_not_started_for_listing() {
             annotate(&place, &["--yes"])
         };
         let why = format!(
-            "the server `s` cannot be started: `{0}` is not started: it is at `{0}`, where the server `editor`, by `~/tools` \
+            "failed to start the server `s`: `{0}` is not started: it is at `{0}`, where the server `editor`, by `~/tools` \
              in its `allowWrite`, may write",
             own.display()
         );
@@ -354,18 +358,18 @@ pub fn served(list: &str, first: &str) -> String {
     )
 }
 
-fn place(script: &str) -> Place {
-    let place = Place::new(|_| {});
+fn place(script: &str) -> TestHome {
+    let place = TestHome::new(|_| {});
     configure_server(&place, script);
     place
 }
 
-fn configure_server(place: &Place, script: &str) {
+fn configure_server(place: &TestHome, script: &str) {
     let servers = json!({ "s": { "command": "/usr/bin/python3", "args": ["-c", script] } });
     configure(&Prepared { home: place.home.clone() }, &servers);
 }
 
-fn annotate(place: &Place, more: &[&str]) -> Output {
+fn annotate(place: &TestHome, more: &[&str]) -> Output {
     run(&place.ours(), &place.home.person, "s", more)
 }
 
@@ -388,7 +392,7 @@ fn annotations(config: &Path) -> PathBuf {
     config.join("policy/tool-annotations.json")
 }
 
-fn is_scratch(entry: &Result<std::fs::DirEntry, std::io::Error>) -> bool {
+fn is_session_folder(entry: &Result<std::fs::DirEntry, std::io::Error>) -> bool {
     entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("annotate-")
 }
 

@@ -20,7 +20,7 @@ fn decision_is_recorded_before_server_receives_call() {
         assert!(decision.time_ms <= seen, "{decision:?} after {seen}");
     }
     let secret = world.file("docs/secret.txt", "secret");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     client.open(&secret).ok();
     let mut about: Vec<_> =
         world.activity().into_iter().filter(|e| e.tool.as_deref() == Some("open")).collect();
@@ -43,13 +43,13 @@ fn rule_reason_starting_with_approved_is_not_a_user_answer() {
     let (by_rule, by_answer) = (world.file("docs/a.txt", "a"), world.file("other/b.txt", "b"));
     let mut client = world.connect("hostile");
     client.call("open", json!({ "path": by_rule })).ok();
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     client.call("open", json!({ "path": by_answer })).ok();
     let decisions = world.activity().into_iter().filter(|e| e.event == "decision");
     let told: Vec<_> = decisions.map(|e| (e.decided_by.unwrap(), e.summary)).collect();
     let expected = [("rule", "Allowed: approved: by the team"), ("answer", "Allowed by your answer")];
     assert_eq!(told, expected.map(|(by, summary)| (by.to_owned(), summary.to_owned())));
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn question_shows_omitted_content_and_log_holds_its_hash() {
     for content in [marked, long.as_str()] {
         client.write(&script, content).refused("the user denied this call");
     }
-    let previews: Vec<_> = world.person.asked().into_iter().filter_map(|q| q.preview).collect();
+    let previews: Vec<_> = world.user.asked().into_iter().filter_map(|q| q.preview).collect();
     let instead_of_old = |content: &str| {
         let lines: String = content.lines().map(|line| format!("+{line}\n")).collect();
         Preview::Diff(format!("-old\n… no line end\n{lines}… no line end"))
@@ -98,7 +98,7 @@ fn unwritable_audit_log_denies_every_call() {
     let log = machine.home.audit().join("audit.jsonl");
     // Room for nothing, then for half a line.
     for room in [0, 40] {
-        machine.limit_files(Some(std::fs::metadata(&log).unwrap().len() + room));
+        machine.limit_file_size(Some(std::fs::metadata(&log).unwrap().len() + room));
         for _ in 0..2 {
             client.plain("heard").refused("DENIED: the audit log cannot be written: File too large");
         }
@@ -110,13 +110,13 @@ fn unwritable_audit_log_denies_every_call() {
         );
         client.call("open", json!({ "path": secret })).refused("DENIED: the audit log cannot be written");
         client.sneak(&secret).refused("DENIED: the audit log cannot be written");
-        machine.limit_files(None);
+        machine.limit_file_size(None);
         client.plain("heard").ok();
         assert!(String::from_utf8(machine.command(&["status"]).stdout).unwrap().contains(" is protecting "));
         machine.verify();
     }
     let call = client.begin_call("open", json!({ "path": secret }));
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     machine.types("1");
     assert_eq!(client.outcome(call).ok(), "secret");
     machine.verify();
@@ -178,7 +178,7 @@ fn truncated_audit_log_fails_verification() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("heard").ok();
-    eventually("its end is on record", BOUND, || world.log().contains("\"outcome\""));
+    eventually("the session's end is recorded", BOUND, || world.log().contains("\"outcome\""));
     assert!(world.audit().intact);
     let log = world.home.audit().join("audit.jsonl");
     let written = std::fs::read_to_string(&log).unwrap();
@@ -191,7 +191,7 @@ fn truncated_audit_log_fails_verification() {
 }
 
 /// Returns the decisions on requests other than calls, in order: status, rule and audit detail.
-fn decided_of_others(world: &World) -> Vec<(String, String, String)> {
+fn decisions_on_other_requests(world: &World) -> Vec<(String, String, String)> {
     let entries = world.log();
     let entries = entries.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let decisions = entries.filter(|e| {
@@ -229,7 +229,7 @@ fn prompts_resources_and_refusals_are_recorded() {
         ("deny", "structural-malformed", "the message is not JSON: "),
         ("deny", "structural-malformed", "a message without an id"),
     ];
-    let decided = decided_of_others(&world);
+    let decided = decisions_on_other_requests(&world);
     assert_eq!(decided.len(), expected.len(), "{decided:?}");
     for ((status, rule, reason), (its_status, its_rule, beginning)) in decided.iter().zip(expected) {
         assert_eq!((status.as_str(), rule.as_str()), (its_status, its_rule), "{reason}");
@@ -246,13 +246,13 @@ fn invalid_client_messages_do_not_fill_audit_log() {
     let mut client = world.connect("hostile");
     client.send_raw("nonsense\n".repeat(300).as_bytes());
     client.plain("heard").ok();
-    let decided = decided_of_others(&world);
+    let decided = decisions_on_other_requests(&world);
     assert_eq!(decided.len(), 100);
     assert!(decided[99].2.ends_with("; more like it are not put on record"), "{:?}", decided[99]);
 }
 
 /// Returns the numbers of recorded session starts, ends and refusals.
-fn sessions_on_record(log: &str) -> [usize; 3] {
+fn recorded_sessions(log: &str) -> [usize; 3] {
     let about = |words: &str| {
         let sessions = log.lines().filter(|line| line.contains(r#""event":"session""#));
         sessions.filter(|line| line.contains(words)).count()
@@ -266,22 +266,22 @@ fn every_session_start_has_a_recorded_end() {
     machine.start();
     let record = |machine: &Machine| {
         let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
-        sessions_on_record(&log)
+        recorded_sessions(&log)
     };
     machine.connect().hang_up();
-    eventually("the end of one that hung up", BOUND, || record(&machine) == [1, 1, 0]);
+    eventually("the disconnected session's end is recorded", BOUND, || record(&machine) == [1, 1, 0]);
     let _live = [machine.connect(), machine.connect()];
     assert_eq!(record(&machine), [3, 1, 0]);
     machine.kill();
     machine.start();
-    eventually("the ends of those that were killed", BOUND, || record(&machine) == [3, 3, 0]);
+    eventually("the killed sessions' ends are recorded", BOUND, || record(&machine) == [3, 3, 0]);
     let mut refused = Client::start(&programs(), &machine.ours(), "nobody");
     let answer = refused.request("initialize", json!({}));
     assert!(answer["error"]["message"].as_str().unwrap().contains("no server is named `nobody`"), "{answer}");
-    eventually("the refusal", BOUND, || record(&machine) == [3, 3, 1]);
+    eventually("the refusal is recorded", BOUND, || record(&machine) == [3, 3, 1]);
     machine.kill();
     machine.start();
-    eventually("nothing is told twice", BOUND, || record(&machine) == [3, 3, 1]);
+    eventually("no event is recorded twice", BOUND, || record(&machine) == [3, 3, 1]);
     machine.verify();
 }
 
@@ -289,18 +289,18 @@ fn every_session_start_has_a_recorded_end() {
 fn non_reading_client_uses_bounded_memory() {
     let mut machine = Machine::new(hostile::install);
     machine.start();
-    let mut deaf = machine.connect_deaf();
+    let mut deaf = machine.connect_non_reading();
     let calls: Vec<u64> = (0..15).map(|_| deaf.begin_call("big", json!({ "bytes": 30_000_000 }))).collect();
     let mut server = None;
-    eventually("a server", BOUND, || {
+    eventually("the server starts", BOUND, || {
         let below = descendants(machine.pid());
         server = below.into_iter().find(|p| p.exe().ends_with("examples/hostile-server"));
         server.is_some()
     });
     let server = server.unwrap().pid;
-    eventually("the first answers", BOUND, || resident_mib(machine.pid()) > 60);
+    eventually("responses reach the daemon", BOUND, || resident_mib(machine.pid()) > 60);
     let (mut ticks, mut since) = (0, Instant::now());
-    eventually("the server has said what it can", BOUND * 3, || {
+    eventually("the server has written all it can", BOUND * 3, || {
         let now = processor_ticks(server);
         if now != ticks {
             (ticks, since) = (now, Instant::now());

@@ -29,7 +29,7 @@ fn guarded() -> World {
 
 /// Runs git as the user and returns its output.
 #[track_caller]
-fn git(world: &World, dir: &Path, args: &[&str]) -> String {
+pub fn git(world: &World, dir: &Path, args: &[&str]) -> String {
     let mut git = Command::new("git");
     git.current_dir(dir).args(args).env("HOME", &world.home.person).env("GIT_CONFIG_NOSYSTEM", "1");
     let done = git.output().unwrap();
@@ -54,14 +54,14 @@ fn repository(world: &World) -> PathBuf {
 
 /// Grants write access to a file's folder for the session. The file's content stays as [`repository`] creates it.
 fn grant_folder_of(world: &World, client: &mut Client, file: &Path) {
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.call("change", json!({ "path": file })).ok();
 }
 
 /// Returns a session's record after the final scan of its folders.
 fn record(world: &World, session: &str) -> SessionRecordView {
     let mut found = None;
-    eventually("the last look", BOUND, || {
+    eventually("the final scan completes", BOUND, || {
         match world.request(Request::Session { session: session.to_owned() }) {
             Reply::Session(record) => {
                 let is_over = record.ended_ms.is_some() && !record.looking;

@@ -21,7 +21,7 @@ impl Client {
         Self(kit::AgentClient::connect(programs, home, server))
     }
 
-    pub fn connect_deaf(programs: &Path, home: &Path, server: &str) -> Self {
+    pub fn connect_non_reading(programs: &Path, home: &Path, server: &str) -> Self {
         Self(kit::AgentClient::connect_deaf(programs, home, server))
     }
 

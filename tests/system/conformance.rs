@@ -113,7 +113,7 @@ fn conformance_results_through_shim_equal_direct_results() {
     let failed = direct.values().filter(|status| *status == "FAILURE");
     assert_eq!((failed.count(), direct.len()), (0, CHECKS), "{direct:?}");
     // Sampling prompts the user.
-    world.person.will(Next::Allow(Reach::Request, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
     let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
     let through =
         Bridge::start(shim.args(["--server", "suite"]).env("IRONCURTAIN_HOME", world.ours())).checks();

@@ -19,13 +19,13 @@ fn failure_caused_by_sandbox_is_marked_and_recorded() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     client.open(&secret).ok();
     let said = client.scribble(&secret).refused("os error 30)").to_owned();
     assert!(said.starts_with("[SANDBOX BLOCKED] "), "{said}");
     let missing = client.sneak(&world.path("docs/none")).refused("os error 2)").to_owned();
     assert!(!missing.contains("SANDBOX"), "{missing}");
-    eventually("it is on record", Duration::from_secs(5), || {
+    eventually("the failure is recorded", Duration::from_secs(5), || {
         let entries: Vec<Value> = world.log().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
         let ends: Vec<_> = entries.iter().filter(|e| e["result"] == "blocked by the sandbox").collect();
         let [end] = ends[..] else { return false };
@@ -57,7 +57,7 @@ fn unsandboxed_server_dies_with_the_daemon() {
     let mut client = machine.connect();
     client.plain("now").ok();
     let below = machine.kill();
-    machine.is_clean(&below);
+    machine.assert_clean(&below);
 }
 
 /// Returns a copy of the programs whose sandbox fails once whenever the file at the returned path exists.
@@ -80,25 +80,25 @@ fn failing_once() -> (TempDir, PathBuf) {
 #[test]
 fn server_takes_calls_after_first_process_fails_during_grant() {
     let (ours, fails) = failing_once();
-    let world = World::run_by(ours.path().to_path_buf(), hostile::install);
+    let world = World::with_programs(ours.path().to_path_buf(), hostile::install);
     hostile::answers_before(&world);
     let note = world.file("docs/note.txt", "note");
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Always));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Always));
     client.open(&note).ok();
     client.hang_up();
-    eventually("the session is over", Duration::from_secs(10), || world.sessions().is_empty());
+    eventually("the session ends", Duration::from_secs(10), || world.sessions().is_empty());
     std::fs::write(&fails, "").unwrap();
     let mut client = world.connect("hostile");
     assert_eq!(client.open(&note).ok(), "note");
     assert!(!fails.exists(), "no process failed");
-    assert_eq!(world.sessions()[0].restarts, 0, "it was started once");
+    assert_eq!(world.sessions()[0].restarts, 0, "the server was started once");
 }
 
 #[test]
 fn srt_sandboxes_server_when_configured() {
     let ours = with_srt();
-    let world = World::run_by(ours.path().to_path_buf(), |w| {
+    let world = World::with_programs(ours.path().to_path_buf(), |w| {
         hostile::install(w);
         std::fs::write(w.home.config.join("config.json"), r#"{"sandboxBackend":"srt"}"#).unwrap();
     });
@@ -109,23 +109,23 @@ fn srt_sandboxes_server_when_configured() {
     client.sneak(&key).refused("os error");
     client.sneak(&world.home.config.join("config.json")).refused("os error");
     assert!(client.scribble(&file).refused("os error 30)").starts_with("[SANDBOX BLOCKED] "));
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     client.call("change", json!({ "path": file })).ok();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "scribbled");
     client.scribble(&file).ok();
     world.revoke_only_grant();
     client.scribble(&file).refused("os error 30)");
     let files = world.home.srt();
-    assert_eq!(std::fs::read_dir(&files).unwrap().count(), 2, "the session's and the trial's");
+    assert_eq!(std::fs::read_dir(&files).unwrap().count(), 2, "folders of the session and of the trial run");
     client.hang_up();
-    eventually("its files are gone", Duration::from_secs(5), || {
+    eventually("the session's files are removed", Duration::from_secs(5), || {
         std::fs::read_dir(&files).unwrap().count() == 1
     });
 }
 
 #[test]
 fn missing_srt_stops_server_start_and_says_how_to_install_it() {
-    let world = World::run_by("/nonexistent".into(), |w| {
+    let world = World::with_programs("/nonexistent".into(), |w| {
         hostile::install(w);
         std::fs::write(w.home.config.join("config.json"), r#"{"sandboxBackend":"srt"}"#).unwrap();
     });
@@ -138,7 +138,7 @@ fn missing_srt_stops_server_start_and_says_how_to_install_it() {
 #[test]
 fn machine_without_sandbox_support_runs_servers_only_after_opt_out() {
     for policy in ["enforce", "warn"] {
-        let world = World::run_by("/nonexistent".into(), |w| {
+        let world = World::with_programs("/nonexistent".into(), |w| {
             hostile::install(w);
             let config = json!({ "sandboxPolicy": policy });
             std::fs::write(w.home.config.join("config.json"), config.to_string()).unwrap();

@@ -40,7 +40,7 @@ fn question_rate_limit_denies_and_notifies_once() {
     let mut client = world.connect("hostile");
     look(&mut client, &files[0]).refused("the user denied this call");
     // Calls covered by a grant or a rule are not questions.
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     look(&mut client, &files[1]).ok();
     for file in &files[2..] {
         look(&mut client, file)
@@ -49,10 +49,10 @@ fn question_rate_limit_denies_and_notifies_once() {
     look(&mut client, &files[1]).ok();
     // Another session of the same client shares the limit.
     look(&mut world.connect("hostile"), &files[2]).refused("too many questions");
-    assert_eq!((world.person.asked().len(), world.person.told().len()), (2, 1));
-    assert!(world.person.told()[0].contains("has put 2 questions to you within a minute"));
+    assert_eq!((world.user.asked().len(), world.user.notices().len()), (2, 1));
+    assert!(world.user.notices()[0].contains("has put 2 questions to you within a minute"));
     let record = world.log();
-    assert_eq!(record.matches("\"too-many-questions\"").count(), 6, "rule and ground, thrice: {record}");
+    assert_eq!(record.matches("\"too-many-questions\"").count(), 6, "rule and reason, three times: {record}");
 }
 
 #[test]
@@ -60,12 +60,14 @@ fn questions_resolved_by_others_do_not_count_to_rate_limit() {
     let world = with_settings(&json!({ "questionsPerMinute": 2, "denialHoldsSeconds": 0 }));
     let files: Vec<_> = (0..3).map(|n| world.file(&format!("docs/{n}.txt"), "text")).collect();
     let mut client = world.connect("hostile");
-    world.person.will(Next::Ignore);
+    world.user.will(Next::Ignore);
     let waits = client.begin_call("open", json!({ "path": files[0] }));
-    eventually("it is asked about", BOUND, || world.person.count() == 1);
+    eventually("the question is asked", BOUND, || world.user.count() == 1);
     let joins = client.begin_call("open", json!({ "path": files[0] }));
-    eventually("it joins", BOUND, || world.log().contains("it waits for the answer to the same question"));
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    eventually("the identical call joins the question", BOUND, || {
+        world.log().contains("it waits for the answer to the same question")
+    });
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     look(&mut client, &files[1]).ok();
     client.outcome(waits).ok();
     client.outcome(joins).ok();
@@ -80,15 +82,15 @@ fn denied_call_is_not_asked_again_at_once() {
     let world = with_settings(&json!({ "questionsPerMinute": 1000, "denialHoldsSeconds": 60 }));
     let (one, two) = (world.file("docs/one.txt", "1"), world.file("docs/two.txt", "2"));
     let mut client = world.connect("hostile");
-    world.person.will(Next::DenyMore(DenialReach::Call, Some("not this one".into())));
+    world.user.will(Next::DenyMore(DenialReach::Call, Some("not this one".into())));
     look(&mut client, &one).refused("the user denied this call and says: not this one");
     let again = "the user denied the same call before and says: not this one, and it is not asked about again for 60 s";
     look(&mut client, &one).refused(again);
     look(&mut world.connect("hostile"), &one).refused("denied the same call before");
     look(&mut client, &two).refused("the user denied this call.");
-    assert_eq!(world.person.asked().len(), 2);
+    assert_eq!(world.user.asked().len(), 2);
     // A grant does not count as an answer.
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     look(&mut client, &world.file("docs/three.txt", "3")).ok();
     look(&mut client, &one).ok();
 }
@@ -100,13 +102,13 @@ fn paused_agent_is_denied_until_resumed() {
     let mut client = world.connect("hostile");
     let sandbox = world.sandbox();
     client.call("echo", json!({ "n": 1 })).ok();
-    world.person.will(Next::Ignore);
+    world.user.will(Next::Ignore);
     let waits = client.begin_call("open", json!({ "path": file }));
-    eventually("it is asked about", BOUND, || world.person.count() == 1);
+    eventually("the question is asked", BOUND, || world.user.count() == 1);
     let id = session(&world);
     assert_eq!(world.request(Request::Pause { session: id.clone() }), Reply::Done);
     client.outcome(waits).refused("the user paused this agent");
-    assert_eq!(world.person.withdrawn(), [Withdrawn::Stopped]);
+    assert_eq!(world.user.withdrawn(), [Withdrawn::Stopped]);
     assert!(world.sessions()[0].paused);
     client.call("echo", json!({ "n": 1 })).refused("the user paused this agent");
     look(&mut client, &sandbox).refused("the user paused this agent");
@@ -117,7 +119,7 @@ fn paused_agent_is_denied_until_resumed() {
     world.connect("hostile").call("echo", json!({ "n": 2 })).ok();
     assert_eq!(world.request(Request::Resume { session: id.clone() }), Reply::Done);
     client.call("echo", json!({ "n": 1 })).ok();
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     look(&mut client, &file).ok();
     let record = world.log();
     for words in ["the session was paused, by the person", "the session was resumed, by the person"] {
@@ -131,7 +133,7 @@ fn paused_agent_is_denied_until_resumed() {
 fn denial_can_pause_the_agent() {
     let world = World::with(hostile::install);
     let mut client = world.connect("hostile");
-    world.person.will(Next::DenyMore(DenialReach::Pause, Some("stop it".into())));
+    world.user.will(Next::DenyMore(DenialReach::Pause, Some("stop it".into())));
     look(&mut client, &world.file("docs/one.txt", "1"))
         .refused("the user denied this call and says: stop it");
     client.call("echo", json!({ "n": 1 })).refused("the user paused this agent");
@@ -149,29 +151,29 @@ fn session_denial_covers_tool_and_path_and_can_be_undone() {
     let other = world.file("other/three.txt", "3");
     let mut client = world.connect("hostile");
     // Pending identical calls are denied with it.
-    world.person.will(Next::Ignore);
+    world.user.will(Next::Ignore);
     let waits = client.begin_call("open", json!({ "path": deep }));
-    eventually("it is asked about", BOUND, || world.person.count() == 1);
-    world.person.will(Next::DenyMore(DenialReach::Session, Some("not the docs".into())));
+    eventually("the question is asked", BOUND, || world.user.count() == 1);
+    world.user.will(Next::DenyMore(DenialReach::Session, Some("not the docs".into())));
     look(&mut client, &one).refused("the user denied this call and says: not the docs");
     let denied = "the user denied this for the rest of the session and says: not the docs";
     client.outcome(waits).refused(denied);
     look(&mut client, &one).refused(denied);
     look(&mut client, &deep).refused(denied);
-    let questions = world.person.asked();
+    let questions = world.user.asked();
     assert_eq!((questions.len(), questions[1].denial.as_str()), (2, "open in ~/docs"));
     // Other tools, other paths and other sessions still ask.
     client.call("change", json!({ "path": one })).refused("the user denied this call.");
     look(&mut client, &other).refused("the user denied this call.");
     look(&mut world.connect("hostile"), &one).refused("the user denied this call.");
-    assert_eq!(world.person.asked().len(), 3);
+    assert_eq!(world.user.asked().len(), 3);
     let listed = world.questions().denied;
     assert_eq!((listed.len(), listed[0].what.as_str()), (1, "open in ~/docs"));
     assert_eq!(listed[0].note.as_deref(), Some("not the docs"));
     let forget = || world.request(Request::Forget { question: listed[0].id.clone() });
     assert_eq!(forget(), Reply::Done);
     assert!(matches!(forget(), Reply::Failed { code: ErrorCode::NotFound, .. }));
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     look(&mut client, &one).ok();
 }
 
@@ -180,14 +182,14 @@ fn lockdown_survives_restart_and_keeps_rules_and_grants() {
     let mut world = World::with(hostile::install);
     let (one, two) = (world.file("docs/one.txt", "1"), world.file("docs/two.txt", "2"));
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     look(&mut client, &one).ok();
-    world.person.will(Next::Ignore);
+    world.user.will(Next::Ignore);
     let waits = client.begin_call("open", json!({ "path": two }));
-    eventually("it is asked about", BOUND, || world.person.count() == 2);
+    eventually("the question is asked", BOUND, || world.user.count() == 2);
     lockdown(&world, true);
     client.outcome(waits).refused("the user has locked IronCurtain down");
-    assert_eq!(world.person.withdrawn(), [Withdrawn::Stopped]);
+    assert_eq!(world.user.withdrawn(), [Withdrawn::Stopped]);
     look(&mut client, &two).refused("the user has locked IronCurtain down");
     look(&mut client, &one).ok();
     client.call("echo", json!({ "n": 1 })).ok();
@@ -195,11 +197,11 @@ fn lockdown_survives_restart_and_keeps_rules_and_grants() {
     world.restart();
     let mut client = world.connect("hostile");
     assert_eq!(world.status().protection, Protection::Lockdown);
-    world.person.asked();
+    world.user.asked();
     look(&mut client, &two).refused("the user has locked IronCurtain down");
-    assert_eq!(world.person.asked(), []);
+    assert_eq!(world.user.asked(), []);
     lockdown(&world, false);
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     look(&mut client, &two).ok();
     world.restart();
     assert_eq!(world.status().protection, Protection::Protecting);
@@ -214,16 +216,16 @@ fn lockdown_can_end_all_sessions_and_late_approvals() {
     let world = with_settings(&json!({ "questionDeadlineSeconds": 1, "denialHoldsSeconds": 0 }));
     let file = world.file("docs/one.txt", "1");
     let (mut client, mut other) = (world.connect("hostile"), world.connect("hostile"));
-    world.person.will(Next::Ignore);
+    world.user.will(Next::Ignore);
     look(&mut client, &file).refused("did not answer within 1 s");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert!(world.ask_again());
-    world.person.asked();
+    world.user.asked();
     lockdown(&world, true);
     look(&mut client, &file).refused("the user has locked IronCurtain down");
     lockdown(&world, false);
     look(&mut client, &file).refused("the user denied this call");
-    assert_eq!((world.person.asked().len(), world.questions().missed), (1, vec![]));
+    assert_eq!((world.user.asked().len(), world.questions().missed), (1, vec![]));
     assert_eq!(world.request(Request::Lockdown { on: true, end_servers: true }), Reply::Done);
     assert!(client.wait_until_ended() && other.wait_until_ended());
     eventually("every session has ended", BOUND, || world.sessions().is_empty());
@@ -235,9 +237,9 @@ fn waiting(world: &World, clients: &mut [Client]) -> Vec<u64> {
     let mut calls = Vec::new();
     for (n, client) in clients.iter_mut().enumerate() {
         let file = world.file(&format!("docs/{n}.txt"), "text");
-        world.person.will(Next::Ignore);
+        world.user.will(Next::Ignore);
         calls.push(client.begin_call("open", json!({ "path": file })));
-        eventually("it is asked about", BOUND, || world.person.count() == n + 1);
+        eventually("the question is asked", BOUND, || world.user.count() == n + 1);
     }
     calls
 }
@@ -254,7 +256,7 @@ fn pending_questions_are_denied_together_with_separate_results() {
     clients[0].outcome(calls[0]).refused("the user denied this call and says: later");
     let again = deny(WaitingChoice::These(some));
     assert!(matches!(again, Reply::Failed { code: ErrorCode::NotFound, .. }), "{again:?}");
-    assert_eq!(world.questions().waiting.len(), 2, "the others wait on");
+    assert_eq!(world.questions().waiting.len(), 2, "the other calls keep waiting");
     assert_eq!(deny(WaitingChoice::All), Reply::Denied(ids[1..].to_vec()));
     for at in [1, 2] {
         clients[at].outcome(calls[at]).refused("the user denied this call and says: later");
@@ -264,7 +266,7 @@ fn pending_questions_are_denied_together_with_separate_results() {
     assert_eq!(record.matches("the question ended: denied").count(), 3, "{record}");
     assert_eq!(record.matches("questions were denied together, by the person").count(), 2, "{record}");
     // They can be asked again, and an approval then works.
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     look(&mut clients[1], &world.path("docs/1.txt")).ok();
 }
 
@@ -274,15 +276,15 @@ fn denial_can_cover_all_pending_questions_of_agent() {
     let mut clients: Vec<Client> = (0..2).map(|_| world.connect("hostile")).collect();
     let calls = waiting(&world, &mut clients);
     let file = world.file("docs/last.txt", "text");
-    world.person.will(Next::DenyMore(DenialReach::Waiting, Some("stop".into())));
+    world.user.will(Next::DenyMore(DenialReach::Waiting, Some("stop".into())));
     look(&mut clients[0], &file).refused("the user denied this call and says: stop");
     for (client, call) in clients.iter_mut().zip(calls) {
         client.outcome(call).refused("the user denied this call and says: stop");
     }
-    assert_eq!(world.person.withdrawn(), [Withdrawn::Stopped, Withdrawn::Stopped]);
+    assert_eq!(world.user.withdrawn(), [Withdrawn::Stopped, Withdrawn::Stopped]);
     assert!(world.log().contains("the question ended: denied, with all else that the agent had waiting"));
     // It covers pending questions, not future ones.
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     look(&mut clients[0], &file).ok();
 }
 
@@ -310,10 +312,10 @@ fn lockdown_cancels_approval_not_yet_forwarded() {
     let go = world.sandbox().join("go");
     for (n, locked) in [(1, true), (2, false)] {
         assert!(client.plain("die").is_error);
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         let call = client.begin_call("open", json!({ "path": file }));
         let answered = || world.log().matches("the question ended: approved").count() == n;
-        eventually("it is allowed", BOUND, answered);
+        eventually("the call is allowed", BOUND, answered);
         if locked {
             lockdown(&world, true);
         }
@@ -321,7 +323,9 @@ fn lockdown_cancels_approval_not_yet_forwarded() {
         let outcome = client.outcome(call);
         if locked {
             outcome.refused("locked IronCurtain down");
-            eventually("it is on record", BOUND, || world.log().contains("lockdown had begun by then"));
+            eventually("the denial is recorded", BOUND, || {
+                world.log().contains("lockdown had begun by then")
+            });
             lockdown(&world, false);
         } else {
             outcome.ok();

@@ -23,9 +23,9 @@ fn tracker() -> World {
 /// Makes the server answer a call in a finished session, so that it no longer counts as new.
 fn answers_before(world: &World) {
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     client.call("create_issue", issue("app", "before")).ok();
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
     client.hang_up();
 }
 
@@ -38,52 +38,52 @@ fn lasting_tool_grant_covers_its_repository_until_revoked() {
     let mut world = tracker();
     answers_before(&world);
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Tool, Lifetime::Always));
+    world.user.will(Next::Allow(Reach::Tool, Lifetime::Always));
     client.call("create_issue", issue("app", "one")).ok();
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
     let grants = world.grants();
     let [grant] = grants.as_slice() else { panic!("{grants:?}") };
     assert_eq!((grant.kind.as_str(), grant.path.as_str()), ("tool", "create_issue in acme/app"));
     assert_eq!(grant.access, ["use"]);
     client.call("create_issue", issue("app", "two")).ok();
     client.call("create_issue", issue("App", "three")).ok();
-    assert_eq!(world.person.asked().len(), 0);
+    assert_eq!(world.user.asked().len(), 0);
     for (tool, repo) in [("create_issue", "other"), ("delete_issue", "app")] {
         client.call(tool, issue(repo, "x")).refused("the user denied this call");
-        assert_eq!(world.person.asked().len(), 1, "{tool} {repo}");
+        assert_eq!(world.user.asked().len(), 1, "{tool} {repo}");
     }
     client.hang_up();
     world.restart();
     let mut client = world.connect("hostile");
     client.call("create_issue", issue("app", "four")).ok();
-    assert_eq!(world.person.asked().len(), 0);
+    assert_eq!(world.user.asked().len(), 0);
     world.revoke_only_grant();
     client.call("create_issue", issue("app", "five")).refused("the user denied this call");
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
 }
 
 #[test]
 fn new_server_gets_no_permanent_grants() {
     let mut world = tracker();
     let always = |world: &World| -> Vec<bool> {
-        let asked = world.person.asked();
+        let asked = world.user.asked();
         let lasts =
             |question: &Question| question.offers.iter().any(|o| o.lifetimes.contains(&Lifetime::Always));
         asked.iter().map(lasts).collect()
     };
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Tool, Lifetime::Always));
+    world.user.will(Next::Allow(Reach::Tool, Lifetime::Always));
     // An answer that was not offered is ignored.
     client.call("create_issue", issue("app", "x")).refused("the question was closed without an answer");
-    world.person.will(Next::Allow(Reach::Tool, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Tool, Lifetime::Session));
     client.call("create_issue", issue("app", "x")).ok();
     client.call("create_issue", issue("other", "x")).refused("the user denied this call");
-    assert_eq!(always(&world), [false, false, false], "it is new as long as its first session lasts");
+    assert_eq!(always(&world), [false, false, false], "the server counts as new during its first session");
     client.hang_up();
     // The server has answered a call, which is remembered across restarts.
     world.restart();
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Tool, Lifetime::Always));
+    world.user.will(Next::Allow(Reach::Tool, Lifetime::Always));
     client.call("create_issue", issue("app", "x")).ok();
     assert_eq!((always(&world), world.grants().len()), (vec![true], 1));
     client.hang_up();
@@ -105,11 +105,11 @@ fn destructive_and_executing_tools_get_no_permanent_grant() {
     answers_before(&world);
     let mut client = world.connect("hostile");
     for tool in ["delete_issue", "run_workflow"] {
-        world.person.will(Next::Allow(Reach::Tool, Lifetime::Always));
+        world.user.will(Next::Allow(Reach::Tool, Lifetime::Always));
         // An answer that was not offered is ignored.
         client.call(tool, issue("app", "x")).refused("the question was closed without an answer");
         assert_eq!(world.grants(), [], "{tool}");
-        world.person.will(Next::Allow(Reach::Tool, Lifetime::Session));
+        world.user.will(Next::Allow(Reach::Tool, Lifetime::Session));
         // The server rejects this unknown tool itself.
         client.call(tool, issue("app", "x")).refused("no tool");
         world.revoke_only_grant();
@@ -123,22 +123,22 @@ fn project_grant_covers_whole_project_only() {
     world.file("app/.git/HEAD", "ref: refs/heads/main");
     let beside = world.file("app2/secret.txt", "s");
     let mut client = world.connect("filesystem");
-    world.person.will(Next::Allow(Reach::ProjectToRead, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::ProjectToRead, Lifetime::Session));
     client.read(&inside[0]).ok();
     client.read(&inside[1]).ok();
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
     assert_eq!(world.grants()[0].path, world.path("app").display().to_string());
     // Reading does not include writing.
     client.write(&inside[1], "c").refused("the user denied this call");
-    assert_eq!(world.person.asked().len(), 1);
-    world.person.will(Next::Allow(Reach::ProjectToChange, Lifetime::Session));
+    assert_eq!(world.user.asked().len(), 1);
+    world.user.will(Next::Allow(Reach::ProjectToChange, Lifetime::Session));
     client.write(&inside[1], "c").ok();
     client.write(&world.path("app/new/d.md").parent().unwrap().with_extension("md"), "d").ok();
     client.read(&inside[0]).ok();
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
     for path in [&beside, &world.file("loose.txt", "l")] {
         client.read(path).refused("the user denied this call");
-        assert_eq!(world.person.asked().len(), 1);
+        assert_eq!(world.user.asked().len(), 1);
     }
 }
 
@@ -149,7 +149,7 @@ fn home_repository_is_not_offered_as_project() {
     world.file(".git/HEAD", "ref: refs/heads/main");
     let mut client = world.connect("filesystem");
     client.read(&file).refused("the user denied this call");
-    let asked = world.person.asked();
+    let asked = world.user.asked();
     let reaches: Vec<Reach> = asked[0].offers.iter().map(|offer| offer.reach).collect();
     assert_eq!(reaches, [Reach::Paths, Reach::Folders]);
 }

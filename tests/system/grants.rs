@@ -19,7 +19,7 @@ const READ_ONLY: &str = "os error 30)";
 
 /// Opens a path with the user's approval.
 fn allow(world: &World, client: &mut Client, path: &Path, reach: Reach, lifetime: Lifetime) {
-    world.person.will(Next::Allow(reach, lifetime));
+    world.user.will(Next::Allow(reach, lifetime));
     client.open(path).ok();
 }
 
@@ -54,9 +54,9 @@ fn one_call_grant_is_listed_in_flight_and_can_be_revoked() {
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     let linger = |client: &mut Client| {
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         let call = client.begin_call("linger", json!({ "path": secret }));
-        eventually("it is listed", BOUND, || world.grants().len() == 1);
+        eventually("the grant is listed", BOUND, || world.grants().len() == 1);
         assert_eq!(client.sneak(&secret).ok(), "secret");
         call
     };
@@ -72,7 +72,7 @@ fn one_call_grant_is_listed_in_flight_and_can_be_revoked() {
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call } }),
     );
     gone(&mut client, &secret, Instant::now());
-    eventually("it is listed no more", BOUND, || world.grants().is_empty());
+    eventually("the grant disappears from the list", BOUND, || world.grants().is_empty());
 
     // Revoked by the user; the mount is gone by the time this returns. The call may still be answered.
     linger(&mut client);
@@ -131,10 +131,12 @@ fn file_kept_open_after_one_call_grant_restarts_server() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     let pid = server_pid(&world);
     client.call("hold", json!({ "path": secret })).ok();
-    eventually("a new process", BOUND, || server_pid(&world).is_some_and(|now| Some(now) != pid));
+    eventually("the server is a new process", BOUND, || {
+        server_pid(&world).is_some_and(|now| Some(now) != pid)
+    });
     client.plain("recall").refused("entity not found");
     client.sneak(&secret).refused(MISSING);
 }
@@ -147,7 +149,7 @@ fn read_grant_is_read_only_and_write_grant_is_writable() {
     allow(&world, &mut client, &note, Reach::Folders, Lifetime::Session);
     client.scribble(&note).refused(READ_ONLY);
     client.scribble(&world.path("docs/new.txt")).refused(READ_ONLY);
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.call("change", json!({ "path": note })).ok();
     client.scribble(&note).ok();
     assert_eq!(std::fs::read_to_string(&note).unwrap(), "scribbled");
@@ -164,7 +166,7 @@ fn one_call_write_grant_does_not_expose_siblings() {
     let world = hostile::world();
     let (note, other) = (world.file("docs/note.txt", "note"), world.file("docs/other.txt", "other"));
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     client.call("change", json!({ "path": note })).ok();
     // The file is alone in an empty directory.
     client.scribble(&other).refused(READ_ONLY);
@@ -202,9 +204,9 @@ fn grant_whose_path_became_a_symlink_is_suspended() {
     assert_eq!(world.grants()[0].suspended.as_deref().map(|why| why.contains("does not exist")), Some(true));
     std::os::unix::fs::symlink(world.path("keys"), world.path("docs")).unwrap();
     assert_eq!(world.grants()[0].suspended.as_deref().map(|why| why.contains("is a link now")), Some(true));
-    world.person.asked();
+    world.user.asked();
     client.open(&world.path("docs/key.txt")).refused("the user denied this call");
-    let asked = world.person.asked();
+    let asked = world.user.asked();
     assert_eq!(paths(&asked[0]), [key.to_str().unwrap()]);
     client.sneak(&key).refused(MISSING);
     client.sneak(&world.path("docs/key.txt")).refused(MISSING);
@@ -215,9 +217,9 @@ fn creating_file_beside_protected_paths_is_refused() {
     let world = hostile::world();
     world.file(".ssh/id_ed25519", "key");
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     client.call("change", json!({ "path": world.path("new.txt") })).refused("structural-protected-path");
-    assert_eq!(world.person.asked(), []);
+    assert_eq!(world.user.asked(), []);
     client.call("change", json!({ "path": world.path("docs/new.txt") })).ok();
     assert_eq!(std::fs::read_to_string(world.path("docs/new.txt")).unwrap(), "scribbled");
 }
@@ -232,7 +234,7 @@ fn grant_uses_are_counted_and_listed() {
     for _ in 0..3 {
         client.open(&note).ok();
     }
-    eventually("the last use", BOUND, || world.grants()[0].uses == 4);
+    eventually("the last use is counted", BOUND, || world.grants()[0].uses == 4);
     let grants = world.grants();
     assert_eq!(
         (grants[0].uses, grants[0].lifetime.as_str(), grants[0].kind.as_str()),
@@ -243,14 +245,14 @@ fn grant_uses_are_counted_and_listed() {
 
 #[test]
 fn slow_server_cannot_delay_revocation() {
-    let world = hostile::dawdling();
+    let world = hostile::ignoring_root_changes();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     // The response follows the server's roots request; a server that never asks gets a shorter wait.
     assert!(client.sneak(&secret).is_error);
     let call = client.begin_call("open", json!({ "path": secret }));
-    eventually("the mount", BOUND, || !client.sneak(&secret).is_error);
+    eventually("the mount is visible", BOUND, || !client.sneak(&secret).is_error);
     std::thread::scope(|scope| {
         let since = Instant::now();
         scope.spawn(|| world.revoke_only_grant());
@@ -264,12 +266,12 @@ const GIVEN_UP: Duration = Duration::from_secs(15);
 
 #[test]
 fn call_without_grants_does_not_wait_for_slow_roots_update() {
-    let world = hostile::dawdling();
+    let world = hostile::ignoring_root_changes();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     assert!(client.sneak(&secret).is_error);
     for _ in 0..3 {
-        world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+        world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
         let open = client.begin_call("open", json!({ "path": secret }));
         // Enough calls that one is between its decision and the server when the server gains access.
         let (mut sent, mut answered) = (0, 0);
@@ -280,7 +282,7 @@ fn call_without_grants_does_not_wait_for_slow_roots_update() {
             }
             while answered < sent {
                 let (id, _) = client.next_outcome();
-                assert_ne!(id, open, "a call that needs nothing waited as long as one that needs the grant");
+                assert_ne!(id, open, "a call without grants waited as long as one that needs the grant");
                 answered += 1;
             }
         }
@@ -291,14 +293,14 @@ fn call_without_grants_does_not_wait_for_slow_roots_update() {
 
 #[test]
 fn other_servers_grants_do_not_extend_wait_for_slow_server() {
-    let world = hostile::dawdling();
+    let world = hostile::ignoring_root_changes();
     hostile::answers_before(&world);
     let (mine, other) = (world.file("docs/secret.txt", "secret"), world.path("other"));
     std::fs::create_dir(&other).unwrap();
     let mut client = world.connect("hostile");
     client.sneak(&mine).refused(MISSING);
     let key = world.daemon.known_clients()[0].key.clone();
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     let began = Instant::now();
     let open = client.begin_call("open", json!({ "path": mine }));
     let done = AtomicBool::new(false);
@@ -331,7 +333,7 @@ fn other_servers_grants_do_not_extend_wait_for_slow_server() {
 
 #[test]
 fn server_with_stale_roots_is_notified_again() {
-    let world = hostile::mislaying();
+    let world = hostile::with_stale_roots();
     let note = world.file("docs/note.txt", "note");
     let mut client = world.connect("hostile");
     let roots = |client: &mut Client| client.plain(hostile::LISTS).ok().to_owned();
@@ -349,10 +351,10 @@ fn timed_grant_expires_without_a_call() {
     allow(&world, &mut client, &secret, Reach::Paths, Lifetime::QuarterHour);
     client.hang_up();
     world.restart();
-    world.person.asked();
+    world.user.asked();
     let mut client = world.connect("hostile");
     assert_eq!(client.open(&secret).ok(), "secret");
-    assert_eq!(world.person.asked(), []);
+    assert_eq!(world.user.asked(), []);
     client.hang_up();
     let database = world.home.database();
     // A 15-minute grant that is about to expire.
@@ -365,10 +367,10 @@ fn timed_grant_expires_without_a_call() {
         assert_eq!(changed.unwrap(), 1);
     });
     let mut client = world.connect("hostile");
-    eventually("the end of the grant", BOUND, || world.grants().is_empty());
-    eventually("the end of the mount", BOUND, || client.sneak(&secret).text.contains(MISSING));
+    eventually("the grant expires", BOUND, || world.grants().is_empty());
+    eventually("the path is unmounted", BOUND, || client.sneak(&secret).text.contains(MISSING));
     client.open(&secret).refused("the user denied this call");
-    eventually("its record", BOUND, || {
+    eventually("the expiry is recorded", BOUND, || {
         world.activity().iter().any(|e| e.summary.contains("A grant ended by the clock"))
     });
 }
@@ -378,10 +380,10 @@ fn revoke_command_reports_after_unmount() {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
     machine.start();
-    hostile::answers_before_on(&machine);
+    hostile::make_server_known_on(&machine);
     let mut client = machine.connect();
     let call = client.begin_call("open", json!({ "path": secret }));
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     machine.types("5");
     client.outcome(call).ok();
     let listed = String::from_utf8(machine.command(&["grants"]).stdout).unwrap();
@@ -414,7 +416,7 @@ fn grant_revoked_during_call_is_removed_from_that_call() {
 fn gone(client: &mut Client, path: &Path, since: Instant) {
     let bound = Duration::from_secs(2);
     while !client.sneak(path).is_error {
-        assert!(since.elapsed() < bound, "still there after {:?}", since.elapsed());
+        assert!(since.elapsed() < bound, "the path is still visible after {:?}", since.elapsed());
     }
     client.sneak(path).refused(MISSING);
 }
@@ -437,7 +439,7 @@ fn rule_grants_are_mounted_from_the_start() {
     assert_eq!(client.sneak(&open).ok(), "open");
     client.sneak(&shut).refused("os error 2)");
     assert_eq!(client.call("open", json!({ "path": open })).ok(), "open");
-    assert_eq!(world.person.asked(), []);
+    assert_eq!(world.user.asked(), []);
     let roots = world.sessions().remove(0).roots;
     let found: Vec<_> = roots.iter().map(|r| (r.path.clone(), r.source.clone())).skip(1).collect();
     assert_eq!(found, [(world.path("docs").to_str().unwrap().to_owned(), "rule docs".to_owned())]);

@@ -33,7 +33,7 @@ fn session_folder_needs_no_approval(files: Files) {
     client.write(&note, "mine").ok();
     assert_eq!(client.read(&note).ok(), "mine");
     assert_eq!(client.read("note.txt".as_ref()).ok(), "mine");
-    assert_eq!(world.person.asked(), []);
+    assert_eq!(world.user.asked(), []);
     assert_eq!(std::fs::read_to_string(note).unwrap(), "mine");
 }
 
@@ -41,9 +41,9 @@ fn one_time_approval_is_used_once(files: Files) {
     let world = files.world(|_| {});
     let secret = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.read(&secret).ok(), "the report");
-    let asked = world.person.asked();
+    let asked = world.user.asked();
     assert_eq!(asked.len(), 1);
     assert_eq!(
         (asked[0].consequences[0].verb, paths(&asked[0])),
@@ -52,7 +52,7 @@ fn one_time_approval_is_used_once(files: Files) {
     assert_eq!(asked[0].consequences[0].note.as_deref(), Some("10 bytes"));
     assert!(asked[0].sandboxed);
     client.read(&secret).refused("the user denied this call");
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
     assert!(world.audit().intact);
 }
 
@@ -60,14 +60,14 @@ fn session_folder_grant_covers_reads_only(files: Files) {
     let world = files.world(|_| {});
     let (one, two) = (world.file("docs/one.txt", "1"), world.file("docs/deep/two.txt", "2"));
     let mut client = world.connect("filesystem");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     assert_eq!(client.read(&one).ok(), "1");
     assert_eq!(client.read(&two).ok(), "2");
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
     client.write(&one, "changed").refused("the user denied this call");
-    assert_eq!(world.person.asked()[0].consequences[0].verb, Verb::Overwrite);
+    assert_eq!(world.user.asked()[0].consequences[0].verb, Verb::Overwrite);
     assert_eq!(std::fs::read_to_string(&one).unwrap(), "1");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     client.write(&one, "changed").ok();
     assert_eq!(std::fs::read_to_string(&one).unwrap(), "changed");
 }
@@ -77,10 +77,10 @@ fn new_file_write_is_approved_once(files: Files) {
     let new = world.path("docs/new/deep.txt");
     std::fs::create_dir(world.path("docs/new")).unwrap();
     let mut client = world.connect("filesystem");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     client.write(&new, "fresh").ok();
     assert_eq!(std::fs::read_to_string(&new).unwrap(), "fresh");
-    assert_eq!(world.person.asked()[0].consequences[0].note.as_deref(), Some("new file, 5 bytes"));
+    assert_eq!(world.user.asked()[0].consequences[0].note.as_deref(), Some("new file, 5 bytes"));
 }
 
 fn denied_closed_and_unanswered_calls_never_reach_server(files: Files) {
@@ -91,13 +91,13 @@ fn denied_closed_and_unanswered_calls_never_reach_server(files: Files) {
     let secret = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
     client.read(&secret).refused("the user denied this call");
-    world.person.will(Next::Close);
+    world.user.will(Next::Close);
     client.read(&secret).refused("closed without an answer");
-    world.person.will(Next::Ignore);
+    world.user.will(Next::Ignore);
     client.read(&secret).refused("did not answer within 1 s");
     let outcomes = world.activity().iter().filter(|e| e.event == "outcome").count();
     assert_eq!(outcomes, 0, "no call reached the server");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.read(&secret).ok(), "the report");
 }
 
@@ -118,8 +118,8 @@ fn credentials_and_own_files_are_denied_for_every_tool(files: Files) {
         client.call("directory_tree", json!({ "path": folder })).refused("structural-protected-path");
         client.call("list_directory", json!({ "path": folder })).refused("structural-protected-path");
     }
-    assert_eq!(world.person.asked(), []);
+    assert_eq!(world.user.asked(), []);
     let fine = world.file("docs/fine.txt", "fine");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.read(&fine).ok(), "fine");
 }

@@ -2,9 +2,9 @@
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
-use crate::scripted_user::{Next, Person};
+use crate::scripted_user::{Next, ScriptedUser};
 use crate::stateless;
-use crate::test_home::Place;
+use crate::test_home::TestHome;
 use crate::world::{World, eventually, is_root, programs};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use ironcurtain_daemon::{DaemonOptions, start};
@@ -19,13 +19,13 @@ use std::sync::Arc;
 struct Headless(Child);
 
 impl Headless {
-    fn start(place: &Place) -> Self {
+    fn start(place: &TestHome) -> Self {
         let mut command = Command::new(programs().join("ironcurtain"));
         command.args(["daemon", "--ask", "deny"]).args(is_root().then_some("--allow-root"));
         command.env("IRONCURTAIN_HOME", place.ours()).env("HOME", &place.home.person);
         command.stdin(Stdio::null()).stderr(Stdio::null());
         let headless = Self(command.spawn().unwrap());
-        eventually("it listens", BOUND, || UnixStream::connect(&place.home.socket).is_ok());
+        eventually("the headless daemon listens", BOUND, || UnixStream::connect(&place.home.socket).is_ok());
         headless
     }
 
@@ -41,24 +41,29 @@ impl Drop for Headless {
     }
 }
 
+/// Starts a daemon that can ask after the client has sent half a message, which is then completed.
+fn take_over_within_message(place: TestHome, headless: Headless, client: &mut Client) -> World {
+    client.send_raw(b"{\"jsonrpc\":\"2.0\",\"id\":77,\"met");
+    let user = ScriptedUser::default();
+    user.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    let world = World::of(place, programs(), user);
+    assert!(headless.wait().success());
+    client.send_raw(b"hod\":\"ping\"}\n");
+    assert_eq!(client.answer(77)["result"], json!({}));
+    world
+}
+
 #[test]
 fn session_moves_to_daemon_that_can_ask() {
-    let place = Place::new(hostile::install);
+    let place = TestHome::new(hostile::install);
     let report = place.file("docs/report.txt", "numbers");
     let headless = Headless::start(&place);
     let mut client = Client::connect(&programs(), &place.ours(), "hostile");
     client.open(&report).refused("nobody can be asked");
     let folder = only_session(&place).join("sandbox");
     client.run(&folder, "echo kept > kept").ok();
-    // Half a message has been sent when the app starts.
-    client.send_raw(b"{\"jsonrpc\":\"2.0\",\"id\":77,\"met");
 
-    let person = Person::default();
-    person.will(Next::Allow(Reach::Paths, Lifetime::Once));
-    let world = World::of(place, programs(), person);
-    assert!(headless.wait().success());
-    client.send_raw(b"hod\":\"ping\"}\n");
-    assert_eq!(client.answer(77)["result"], json!({}));
+    let world = take_over_within_message(place, headless, &mut client);
     assert_eq!(client.open(&report).ok(), "numbers");
     assert_eq!(client.run(&folder, "cat kept").ok(), "kept\n");
     let sessions = world.sessions();
@@ -74,12 +79,12 @@ fn session_moves_to_daemon_that_can_ask() {
 
 #[test]
 fn handover_answers_overdue_call_and_session_continues() {
-    let place = Place::new(hostile::install);
+    let place = TestHome::new(hostile::install);
     let headless = Headless::start(&place);
     let mut client = Client::connect(&programs(), &place.ours(), "hostile");
     let call = client.begin_call("slow", json!({}));
-    eventually("it is under way", BOUND, || log(&place).contains("\"slow\""));
-    let world = World::of(place, programs(), Person::default());
+    eventually("the call is in flight", BOUND, || log(&place).contains("\"slow\""));
+    let world = World::of(place, programs(), ScriptedUser::default());
     assert!(headless.wait().success());
     client.outcome(call).refused("moved to its app while this call was under way");
     client.plain("now").ok();
@@ -88,7 +93,7 @@ fn handover_answers_overdue_call_and_session_continues() {
 
 #[test]
 fn handover_keeps_stateless_client_and_ends_its_subscriptions() {
-    let place = Place::new(hostile::install);
+    let place = TestHome::new(hostile::install);
     let headless = Headless::start(&place);
     let mut client = Client::start(&programs(), &place.ours(), "hostile");
     let now = json!({ "name": "now", "arguments": {} });
@@ -98,7 +103,7 @@ fn handover_keeps_stateless_client_and_ends_its_subscriptions() {
     let listening = stateless::begin(&mut client, "subscriptions/listen", wanted);
     client.wait_for(|m| m["method"] == "notifications/subscriptions/acknowledged");
     client.send_raw(b"{\"jsonrpc\":\"2.0\",\"id\":77,\"met");
-    let world = World::of(place, programs(), Person::default());
+    let world = World::of(place, programs(), ScriptedUser::default());
     assert!(headless.wait().success());
     let ended = client.answer(listening);
     assert_eq!(ended["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], listening, "{ended}");
@@ -115,7 +120,7 @@ fn daemon_that_can_ask_is_not_replaced() {
     let mut client = world.connect("hostile");
     let second = start(
         DaemonOptions { home: world.home.clone(), programs: programs(), allow_root: is_root() },
-        Arc::new(Person::default()),
+        Arc::new(ScriptedUser::default()),
     );
     let refused = tokio::runtime::Runtime::new().unwrap().block_on(second).err().unwrap();
     assert!(refused.is_already_running(), "{refused}");
@@ -142,7 +147,7 @@ fn moved_session_opens_only_with_its_ticket() {
 }
 
 /// Returns the folder of the only session.
-fn only_session(place: &Place) -> PathBuf {
+fn only_session(place: &TestHome) -> PathBuf {
     only_session_of(&place.home.sessions())
 }
 
@@ -152,13 +157,13 @@ fn only_session_of(sessions: &Path) -> PathBuf {
     all[0].clone()
 }
 
-fn log(place: &Place) -> String {
+fn log(place: &TestHome) -> String {
     std::fs::read_to_string(place.home.audit().join("audit.jsonl")).unwrap()
 }
 
 #[test]
 fn handover_keeps_every_session_of_aggregated_connection() {
-    let place = Place::new(|prepared| {
+    let place = TestHome::new(|prepared| {
         hostile::install(prepared);
         let servers = prepared.home.config.join("mcp-servers.json");
         let mut all: serde_json::Value =
@@ -172,25 +177,21 @@ fn handover_keeps_every_session_of_aggregated_connection() {
     let shim = Command::new(programs().join("ironcurtain-shim"));
     let mut client = Client::spawn(shim, &place.ours());
     client.handshake();
-    eventually("it is there", BOUND, || !client.call("hostile__now", json!({})).is_error);
+    eventually("the first server's tools are listed", BOUND, || {
+        !client.call("hostile__now", json!({})).is_error
+    });
     let all = |client: &mut Client| client.request("tools/list", json!({})).to_string();
-    eventually("so is the other one", BOUND, || all(&mut client).contains("filesystem__"));
+    eventually("the second server's tools are listed", BOUND, || all(&mut client).contains("filesystem__"));
     client.call("hostile__open", json!({ "path": report })).refused("nobody can be asked");
-    let folders = |place: &Place| {
+    let folders = |place: &TestHome| {
         std::fs::read_dir(place.home.sessions())
             .unwrap()
             .map(|entry| entry.unwrap().path())
             .collect::<Vec<_>>()
     };
     let before = folders(&place);
-    client.send_raw(b"{\"jsonrpc\":\"2.0\",\"id\":77,\"met");
 
-    let person = Person::default();
-    person.will(Next::Allow(Reach::Paths, Lifetime::Once));
-    let world = World::of(place, programs(), person);
-    assert!(headless.wait().success());
-    client.send_raw(b"hod\":\"ping\"}\n");
-    assert_eq!(client.answer(77)["result"], json!({}));
+    let world = take_over_within_message(place, headless, &mut client);
     assert_eq!(client.call("hostile__open", json!({ "path": report })).ok(), "numbers");
     let sessions = world.sessions();
     let went_on = |server: &str| {

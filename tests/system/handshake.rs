@@ -113,16 +113,16 @@ for m in messages():
 "#,
     );
     let secret = world.file("docs/secret.txt", "secret");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Hour));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Hour));
     let mut first = world.connect("hostile");
     first.open(&secret).ok();
     first.hang_up();
-    eventually("its end", BOUND, || world.sessions().is_empty());
+    eventually("the server exits", BOUND, || world.sessions().is_empty());
 
     let mut client = world.start("hostile");
     let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     let greeting = client.begin("initialize", params);
-    eventually("the session", BOUND, || world.sessions().len() == 1);
+    eventually("the session starts", BOUND, || world.sessions().len() == 1);
     let holds = world.sandbox().join("holds");
     eventually("the server holds the file", BOUND, || holds.exists());
     assert_eq!(world.revoke_only_grant().len(), 1);

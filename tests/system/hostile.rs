@@ -59,19 +59,19 @@ pub fn answers_before(world: &World) {
 }
 
 /// As [`answers_before`], for a machine.
-pub fn answers_before_on(machine: &Machine) {
+pub fn make_server_known_on(machine: &Machine) {
     let mut client = machine.connect();
     client.plain("heard").ok();
     client.hang_up();
 }
 
 /// Creates a world whose server requests its roots once and ignores changes.
-pub fn dawdling() -> World {
+pub fn ignoring_root_changes() -> World {
     World::with(|w| configure(w, &json!({ "DAWDLE": "1" })))
 }
 
 /// Creates a world whose server lists its roots and takes a stale list for the newest at the first change.
-pub fn mislaying() -> World {
+pub fn with_stale_roots() -> World {
     World::with(|w| {
         configure(w, &json!({ "MISLAY": "1" }));
         let mut annotations = annotations();
@@ -82,7 +82,7 @@ pub fn mislaying() -> World {
 }
 
 /// Creates a world whose server executes any method, with or without an id.
-pub fn hasty() -> World {
+pub fn executing_notifications() -> World {
     World::with(|w| configure(w, &json!({ "HASTY": "1" })))
 }
 

@@ -42,7 +42,7 @@ impl Scene {
         let granted = world.file("plans/next", "content");
         hostile::answers_before(&world);
         let mut client = world.connect("hostile");
-        world.person.will(Next::Allow(Reach::Folders, Lifetime::Always));
+        world.user.will(Next::Allow(Reach::Folders, Lifetime::Always));
         client.open(&granted).ok();
         assert_eq!(client.sneak(&memo).ok(), "kept");
         client.hang_up();
@@ -76,12 +76,12 @@ impl Scene {
     /// Returns a client that reads the granted and the stored data without a question.
     #[track_caller]
     fn has_all(&self) {
-        let asked = self.world.person.count();
+        let asked = self.world.user.count();
         let mut client = self.world.connect("hostile");
         assert_eq!(client.open(&self.granted).ok(), "content");
         assert_eq!(client.sneak(&self.memo).ok(), "kept");
         client.hang_up();
-        assert_eq!(self.world.person.count(), asked);
+        assert_eq!(self.world.user.count(), asked);
     }
 
     /// Runs the user's own command.
@@ -108,7 +108,7 @@ fn replaced_program_gets_no_state_of_its_name_and_original_gets_all() {
     let mut scene = Scene::new();
     scene.world.restart();
     scene.has_all();
-    let asked = scene.world.person.count();
+    let asked = scene.world.user.count();
     scene.replace();
     let told = scene.refused();
     let suspended = "Suspended: 1 grant, its data folder, ";
@@ -122,10 +122,10 @@ fn replaced_program_gets_no_state_of_its_name_and_original_gets_all() {
         assert!(told.contains(words), "{words} in {told}");
     }
     assert!(scene.is_suspended());
-    assert_eq!(scene.world.person.count(), asked, "an agent cannot have the user asked about it");
+    assert_eq!(scene.world.user.count(), asked, "an agent can prompt the user about it");
     // Neither a restart nor a repeated attempt decides anything.
     scene.world.restart();
-    assert!(scene.is_suspended(), "it is told from the start");
+    assert!(scene.is_suspended(), "the suspension is reported from the start");
     assert!(scene.refused().contains(NOT_THE_SAME));
     // The command needs a terminal and a yes.
     assert!(scene.decide(&["hostile", "--keep"]).unwrap_err().contains("no terminal to confirm on"));
@@ -140,7 +140,7 @@ fn replaced_program_gets_no_state_of_its_name_and_original_gets_all() {
     let again = scene.decide(&["hostile", "--start-afresh", "--yes"]).unwrap_err();
     assert!(again.contains("nothing is suspended under the name `hostile`"), "{again}");
     scene.replace();
-    assert!(scene.refused().contains(NOT_THE_SAME), "a later change is another question");
+    assert!(scene.refused().contains(NOT_THE_SAME), "a later change asks again");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn host_reading_server_cannot_see_other_servers_data_folder() {
     assert_eq!(other.sneak(&shown).ok(), "content");
     other.sneak(&memo).refused("os error");
     // No rule allows the tools, so the user does.
-    world.person.will(Next::AllowFirst(vec![Reach::Paths, Reach::Request, Reach::Tool]));
+    world.user.will(Next::AllowFirst(vec![Reach::Paths, Reach::Request, Reach::Tool]));
     assert_eq!(world.connect("owner").sneak(&memo).ok(), "kept");
 }
 
@@ -222,7 +222,7 @@ fn program_changed_during_session_is_not_restarted() {
     let mut client = scene.world.connect("hostile");
     assert_eq!(client.open(&scene.granted).ok(), "content");
     scene.replace();
-    assert_eq!(client.open(&scene.granted).ok(), "content", "what runs is the program that was allowed");
+    assert_eq!(client.open(&scene.granted).ok(), "content", "the running program is the approved one");
     let died = client.begin_call("die", json!({}));
     client.outcome(died);
     client.open(&scene.granted).refused(NOT_THE_SAME);

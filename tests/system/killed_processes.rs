@@ -4,7 +4,7 @@ use crate::client::{BOUND, Client};
 use crate::containment::refusal;
 use crate::hostile;
 use crate::machine::{Machine, descendants};
-use crate::test_home::Place;
+use crate::test_home::TestHome;
 use crate::world::{eventually, is_root, programs};
 use ironcurtain_protocol::{HelloRefusal, RefusalCode, Welcome, write_frame};
 use serde_json::{Value, json};
@@ -43,21 +43,21 @@ fn killed_at(point: Point) {
         (Point::BeforeHello, _) | (_, None) => {}
         (Point::AfterHello, Some(client)) => {
             greeting = Some(client.begin("initialize", json!({})));
-            eventually("a session", BOUND, || {
+            eventually("the session is listed", BOUND, || {
                 !machine.command(&["sessions"]).stdout.starts_with(b"No agent")
             });
         }
         (Point::ServerStarting, Some(client)) => {
             greeting = Some(client.begin("initialize", json!({})));
-            eventually("a supervisor", BOUND, || !descendants(machine.pid()).is_empty());
+            eventually("the supervisor runs", BOUND, || !descendants(machine.pid()).is_empty());
         }
         (Point::QuestionOpen, Some(client)) => {
             asked = Some(open(client));
-            machine.wait_until_said("Your answer: ");
+            machine.wait_for_output("Your answer: ");
         }
         (Point::Mounted, Some(client)) => {
             let call = open(client);
-            machine.wait_until_said("Your answer: ");
+            machine.wait_for_output("Your answer: ");
             machine.types("2");
             assert_eq!(client.outcome(call).ok(), "secret");
         }
@@ -78,13 +78,13 @@ fn killed_at(point: Point) {
         }
     }
     drop(silent);
-    machine.is_clean(&below);
+    machine.assert_clean(&below);
     machine.start();
     machine.verify();
     let mut client = machine.connect();
     client.sneak(&secret).refused("os error 2)");
     let call = open(&mut client);
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     machine.types("1");
     assert_eq!(client.outcome(call).ok(), "secret");
     machine.verify();
@@ -127,7 +127,7 @@ fn survives(victim: impl Fn(&Machine) -> u32) {
     machine.start();
     let mut client = machine.connect();
     let call = client.begin_call("open", json!({ "path": secret }));
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     machine.types("2");
     client.outcome(call).ok();
     let below = descendants(machine.pid());
@@ -137,7 +137,7 @@ fn survives(victim: impl Fn(&Machine) -> u32) {
     let victim = below.iter().find(|p| p.pid == victim).unwrap();
     victim.kill();
     client.outcome(slow).refused("the server ended before it answered");
-    eventually("all of the sandbox has ended", BOUND, || below.iter().all(|p| !p.is_alive()));
+    eventually("all processes of the sandbox have exited", BOUND, || below.iter().all(|p| !p.is_alive()));
     // The server was restarted with the remaining grants.
     assert_eq!(client.sneak(&secret).ok(), "secret");
     machine.verify();
@@ -178,17 +178,19 @@ fn killed_shim_ends_its_session() {
     machine.start();
     let mut client = machine.connect();
     client.begin_call("open", json!({ "path": secret }));
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     let below = descendants(machine.pid());
     client.shim.kill().unwrap();
-    eventually("all of the session has ended", BOUND, || below.iter().all(|p| !p.is_alive()));
-    eventually("no session", BOUND, || machine.command(&["sessions"]).stdout.starts_with(b"No agent"));
+    eventually("all processes of the session have exited", BOUND, || below.iter().all(|p| !p.is_alive()));
+    eventually("no session is left", BOUND, || {
+        machine.command(&["sessions"]).stdout.starts_with(b"No agent")
+    });
     // The question is closed and reported as such; its answer applies neither to it nor to the next question.
-    machine.wait_until_said("A question is over: ");
+    machine.wait_for_output("A question is over: ");
     machine.types("1");
     let mut client = machine.connect();
     let call = client.begin_call("open", json!({ "path": secret }));
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     machine.types("");
     client.outcome(call).refused("the user denied this call");
     machine.verify();
@@ -197,7 +199,7 @@ fn killed_shim_ends_its_session() {
 #[test]
 fn root_shim_without_daemon_says_how_to_start_it() {
     if !is_root() {
-        return the_shim_starts_the_trusted_process();
+        return assert_shim_starts_daemon();
     }
     let machine = Machine::new(hostile::install);
     let mut client = machine.client();
@@ -209,12 +211,12 @@ fn root_shim_without_daemon_says_how_to_start_it() {
     );
     assert_eq!(client.request("tools/list", json!({}))["error"]["message"], message);
     client.hang_up();
-    machine.is_clean(&[]);
+    machine.assert_clean(&[]);
 }
 
 #[test]
 fn shim_of_ordinary_user_starts_the_daemon() {
-    the_shim_starts_the_trusted_process();
+    assert_shim_starts_daemon();
 }
 
 #[test]
@@ -227,7 +229,7 @@ fn unusual_home_is_shown_in_status_and_questions() {
     assert!(String::from_utf8_lossy(&status.stdout).contains(&notice));
     let mut client = machine.connect();
     client.begin_call("open", json!({ "path": machine.file("docs/a.txt", "a") }));
-    machine.wait_until_said("Not your usual rules: `IRONCURTAIN_HOME` was set to");
+    machine.wait_for_output("Not your usual rules: `IRONCURTAIN_HOME` was set to");
 }
 
 #[test]
@@ -236,21 +238,21 @@ fn every_request_gets_the_daemons_start_error() {
         let policy = r#"{ "schemaVersion": 1, "rules": 7 }"#;
         std::fs::write(prepared.home.policy().join("compiled-policy.json"), policy).unwrap();
     });
-    let (shim, _) = of_an_ordinary_user(&machine);
+    let (shim, _) = shim_of_ordinary_user(&machine);
     let mut client = Client::spawn(shim, &machine.ours());
     for method in ["server/discover", "initialize"] {
         let answer = client.request(method, json!({}));
         let message = answer["error"]["message"].as_str().unwrap();
         let begins =
-            message.starts_with("IronCurtain: IronCurtain is not running and could not be started: ");
+            message.starts_with("IronCurtain: IronCurtain is not running and failed to start: ");
         assert!(begins && message.contains("compiled-policy.json`, line 1: "), "{method}: {message}");
     }
     client.hang_up();
-    machine.is_clean(&[]);
+    machine.assert_clean(&[]);
 }
 
 /// Returns a shim of a non-root user, and the folder of its programs.
-fn of_an_ordinary_user(machine: &Machine) -> (Command, PathBuf) {
+fn shim_of_ordinary_user(machine: &Machine) -> (Command, PathBuf) {
     let base = machine.ours().parent().unwrap().to_path_buf();
     let mut shim = Command::new("setpriv");
     if is_root() {
@@ -258,7 +260,7 @@ fn of_an_ordinary_user(machine: &Machine) -> (Command, PathBuf) {
         let given = Command::new("chown").args(["-R", "65534:65534"]).arg(&base).status().unwrap();
         assert!(given.success());
     }
-    let programs = for_everyone(&base);
+    let programs = world_readable_programs(&base);
     shim.arg("--").arg(programs.join("ironcurtain-shim")).args(["--server", "filesystem"]);
     shim.env("HOME", &machine.home.person);
     (shim, programs)
@@ -276,9 +278,9 @@ const HOSTILE: [(&str, &str); 8] = [
     ("SSL_CERT_FILE", "/chosen/ca.pem"),
 ];
 
-fn the_shim_starts_the_trusted_process() {
+fn assert_shim_starts_daemon() {
     let machine = Machine::new(|_| {});
-    let (mut shim, programs) = of_an_ordinary_user(&machine);
+    let (mut shim, programs) = shim_of_ordinary_user(&machine);
     shim.envs(HOSTILE).env("LANG", "C.UTF-8");
     let mut client = Client::spawn(shim, &machine.ours());
     client.handshake();
@@ -305,11 +307,11 @@ fn the_shim_starts_the_trusted_process() {
             .status();
         assert!(stop.unwrap().success());
     }
-    machine.is_clean(&[]);
+    machine.assert_clean(&[]);
 }
 
 /// Returns a copy of the programs that every user can read.
-fn for_everyone(base: &std::path::Path) -> PathBuf {
+fn world_readable_programs(base: &std::path::Path) -> PathBuf {
     let dir = base.join("programs");
     std::fs::create_dir(&dir).unwrap();
     for name in ["ironcurtain-shim", "ironcurtain", "ironcurtain-sandbox", "ironcurtain-filesystem"] {
@@ -326,7 +328,7 @@ fn for_everyone(base: &std::path::Path) -> PathBuf {
 
 #[test]
 fn shim_retries_daemon_that_dies_during_handshake() {
-    let place = Place::new(|_| {});
+    let place = TestHome::new(|_| {});
     let listening = UnixListener::bind(&place.home.socket).unwrap();
     let mut client = Client::start(&programs(), &place.ours(), "hostile");
     let daemons = std::thread::spawn(move || {

@@ -16,9 +16,7 @@ fn giant() -> usize {
 
 /// Returns a value of the daemon's `/proc` status in MiB.
 fn status(machine: &Machine, name: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", machine.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024 / MIB
+    crate::load::status(machine, name) / MIB
 }
 
 #[test]

@@ -15,16 +15,16 @@ const NO: Answer = Answer::Deny { note: None, reach: DenialReach::Call };
 /// Waits until calls have joined another call's question this many times.
 fn waited(world: &World, times: usize) {
     let joined = || world.log().matches("it waits for the answer to the same question").count() == times;
-    eventually("calls wait for the answer to another one", BOUND, joined);
+    eventually("calls wait for another call's answer", BOUND, joined);
 }
 
 /// Sends three identical calls that wait for the answer to one question.
 fn three(world: &World, client: &mut Client, path: &Path) -> Vec<u64> {
-    world.person.will(Next::Ignore);
+    world.user.will(Next::Ignore);
     let calls = (0..3).map(|_| client.begin_call("read_text_file", json!({ "path": path }))).collect();
     waited(world, 2);
-    eventually("that is asked about", BOUND, || world.person.count() == 1);
-    world.person.asked();
+    eventually("the question is asked", BOUND, || world.user.count() == 1);
+    world.user.asked();
     assert_eq!((world.questions().waiting.len(), world.status().questions), (1, 1));
     calls
 }
@@ -35,13 +35,11 @@ fn denying_one_of_identical_calls_denies_all() {
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
     let calls = three(&world, &mut client, &report);
-    world
-        .person
-        .answers_late(Answer::Deny { note: Some("read the summary".into()), reach: DenialReach::Call });
+    world.user.answer_late(Answer::Deny { note: Some("read the summary".into()), reach: DenialReach::Call });
     for call in calls {
         client.outcome(call).refused("the user denied this call and says: read the summary");
     }
-    assert_eq!(world.person.asked(), []);
+    assert_eq!(world.user.asked(), []);
     let record = world.log();
     assert!(record.contains("the question ended: denied, with the note: read the summary"), "{record}");
     assert!(world.audit().intact);
@@ -53,18 +51,18 @@ fn one_time_approval_serves_one_identical_call_and_asks_for_the_rest() {
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
     let calls = three(&world, &mut client, &report);
-    world.person.will(Next::Ignore);
-    world.person.answers_late(ONCE);
-    eventually("the others are asked about", BOUND, || world.person.count() == 1);
+    world.user.will(Next::Ignore);
+    world.user.answer_late(ONCE);
+    eventually("the other calls are asked about", BOUND, || world.user.count() == 1);
     waited(&world, 3);
-    world.person.answers_late(NO);
+    world.user.answer_late(NO);
     let outcomes: Vec<_> = calls.into_iter().map(|call| client.outcome(call)).collect();
     let (allowed, denied): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(|outcome| !outcome.is_error);
     assert_eq!((allowed.len(), denied.len()), (1, 2), "{denied:?}");
     for outcome in &denied {
         outcome.refused("the user denied this call");
     }
-    assert_eq!((world.person.asked().len(), allowed[0].ok()), (1, "the report"));
+    assert_eq!((world.user.asked().len(), allowed[0].ok()), (1, "the report"));
 }
 
 #[test]
@@ -73,17 +71,16 @@ fn lasting_approval_serves_identical_calls_and_rejudges_pending_ones() {
     let (report, other) = (world.file("docs/report.txt", "the report"), world.file("docs/other.txt", "more"));
     let mut client = world.connect("filesystem");
     let calls = three(&world, &mut client, &report);
-    world.person.will(Next::Ignore);
+    world.user.will(Next::Ignore);
     let beside = client.begin_call("read_text_file", json!({ "path": other }));
-    eventually("another one is asked about", BOUND, || world.person.count() == 1);
-    let folder =
-        world.person.asked()[0].offers.iter().position(|offer| offer.reach == Reach::Folders).unwrap();
-    world.person.answers_late(Answer::Allow { offer: folder, lifetime: Lifetime::Session });
+    eventually("another call is asked about", BOUND, || world.user.count() == 1);
+    let folder = world.user.asked()[0].offers.iter().position(|offer| offer.reach == Reach::Folders).unwrap();
+    world.user.answer_late(Answer::Allow { offer: folder, lifetime: Lifetime::Session });
     for call in calls {
         assert_eq!(client.outcome(call).ok(), "the report");
     }
     assert_eq!(client.outcome(beside).ok(), "more");
-    assert_eq!((world.person.asked(), world.person.withdrawn()), (vec![], vec![Withdrawn::Settled]));
+    assert_eq!((world.user.asked(), world.user.withdrawn()), (vec![], vec![Withdrawn::Settled]));
     assert_eq!(world.grants().len(), 1);
 }
 
@@ -93,11 +90,11 @@ fn approval_covers_questions_about_to_be_asked() {
     let mut client = world.connect("filesystem");
     for n in 0..100 {
         let pair = ["a", "b"].map(|name| world.file(&format!("docs{n}/{name}.txt"), name));
-        world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
-        world.person.will(Next::Ignore);
+        world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
+        world.user.will(Next::Ignore);
         let calls = pair.map(|path| client.begin_call("read_text_file", json!({ "path": path })));
         assert_eq!(calls.map(|call| client.outcome(call).ok().to_owned()), ["a", "b"]);
-        world.person.forget();
+        world.user.forget();
     }
 }
 
@@ -107,9 +104,9 @@ fn calls_differing_in_any_way_are_separate_questions() {
     let report = world.file("docs/report.txt", "the report");
     let (mut one, mut two) = (world.connect("filesystem"), world.connect("filesystem"));
     let ask = |client: &mut Client, tool: &str, arguments: Value, questions: usize| {
-        world.person.will(Next::Ignore);
+        world.user.will(Next::Ignore);
         client.begin_call(tool, arguments);
-        eventually("it is asked about", BOUND, || world.person.count() == questions);
+        eventually("the question is asked", BOUND, || world.user.count() == questions);
     };
     ask(&mut one, "read_text_file", json!({ "path": report }), 1);
     ask(&mut one, "read_text_file", json!({ "path": report, "head": 1 }), 2);
@@ -120,7 +117,7 @@ fn calls_differing_in_any_way_are_separate_questions() {
 }
 
 /// Creates a world whose questions time out after one second.
-fn hasty() -> World {
+fn with_short_timeout() -> World {
     World::with(|w| {
         let settings =
             json!({ "questionDeadlineSeconds": 1, "denialHoldsSeconds": 0, "questionsPerMinute": 1000 });
@@ -130,9 +127,9 @@ fn hasty() -> World {
 
 /// Makes a call whose question times out.
 fn missed(world: &World, client: &mut Client, path: &Path) {
-    world.person.will(Next::Ignore);
+    world.user.will(Next::Ignore);
     client.read(path).refused("did not answer within 1 s");
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
     let missed = world.questions().missed;
     assert_eq!(missed.iter().map(|one| one.state).collect::<Vec<_>>(), [QuestionState::Missed]);
     assert_eq!(missed[0].lines, [format!("read {}", path.display())]);
@@ -141,9 +138,9 @@ fn missed(world: &World, client: &mut Client, path: &Path) {
 /// Makes a call whose question times out, then approves it, and returns the question shown.
 fn allowed_late(world: &World, client: &mut Client, path: &Path) -> Question {
     missed(world, client, path);
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert!(world.ask_again());
-    world.person.asked().remove(0)
+    world.user.asked().remove(0)
 }
 
 fn state(world: &World) -> Vec<QuestionState> {
@@ -152,7 +149,7 @@ fn state(world: &World) -> Vec<QuestionState> {
 
 #[test]
 fn late_approval_serves_one_identical_retry() {
-    let world = hasty();
+    let world = with_short_timeout();
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
     let shown = allowed_late(&world, &mut client, &report);
@@ -161,19 +158,19 @@ fn late_approval_serves_one_identical_retry() {
     assert_eq!(state(&world), [QuestionState::AllowedLate]);
     // Any difference asks again.
     let asks = |client: &mut Client, arguments: Value| {
-        world.person.will(Next::Close);
+        world.user.will(Next::Close);
         client.call("read_text_file", arguments).refused("closed without an answer");
-        assert_eq!(world.person.asked().len(), 1);
+        assert_eq!(world.user.asked().len(), 1);
         assert_eq!(state(&world), [QuestionState::AllowedLate]);
     };
     asks(&mut client, json!({ "path": report, "head": 1 }));
     asks(&mut client, json!({ "path": "~/docs/report.txt" }));
     asks(&mut world.connect("filesystem"), json!({ "path": report }));
     assert_eq!(client.read(&report).ok(), "the report");
-    assert_eq!((world.person.asked(), world.questions().missed), (vec![], vec![]));
+    assert_eq!((world.user.asked(), world.questions().missed), (vec![], vec![]));
     // The approval is used up.
     client.read(&report).refused("the user denied this call");
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
     let record = world.log();
     assert!(record.contains("the late yes to this question is used by the same call"), "{record}");
     assert!(world.audit().intact);
@@ -181,7 +178,7 @@ fn late_approval_serves_one_identical_retry() {
 
 #[test]
 fn late_approval_is_bound_to_path_state_and_session() {
-    let world = hasty();
+    let world = with_short_timeout();
     let (report, secret) =
         (world.file("docs/report.txt", "the report"), world.file("docs/other.txt", "other"));
     let changes: [&dyn Fn(); 3] = [
@@ -199,9 +196,9 @@ fn late_approval_is_bound_to_path_state_and_session() {
     for change in changes {
         allowed_late(&world, &mut client, &report);
         change();
-        world.person.will(Next::Close);
+        world.user.will(Next::Close);
         client.read(&report).refused("closed without an answer");
-        assert_eq!(world.person.asked().len(), 1, "it is asked about as something new");
+        assert_eq!(world.user.asked().len(), 1, "it is asked as a new question");
         let id = world.questions().missed[0].id.clone();
         assert_eq!(world.request(Request::Forget { question: id }), Reply::Done);
     }
@@ -209,46 +206,46 @@ fn late_approval_is_bound_to_path_state_and_session() {
     std::fs::write(&report, "the report").unwrap();
     allowed_late(&world, &mut client, &report);
     client.hang_up();
-    eventually("its session ends", BOUND, || world.sessions().is_empty());
+    eventually("the session ends", BOUND, || world.sessions().is_empty());
     assert_eq!(world.questions().missed, []);
     world.connect("filesystem").read(&report).refused("the user denied this call");
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
 }
 
 #[test]
 fn missed_question_is_asked_again_on_retry_and_late_denial_allows_nothing() {
-    let world = hasty();
+    let world = with_short_timeout();
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
     missed(&world, &mut client, &report);
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.read(&report).ok(), "the report");
-    assert_eq!((world.person.asked().len(), world.questions().missed), (1, vec![]));
+    assert_eq!((world.user.asked().len(), world.questions().missed), (1, vec![]));
     for (answer, left) in [(Next::Deny, 0), (Next::Close, 1), (Next::Ignore, 1)] {
         missed(&world, &mut client, &report);
-        world.person.will(answer);
+        world.user.will(answer);
         assert!(!world.ask_again());
-        world.person.asked();
+        world.user.asked();
         assert_eq!(state(&world), vec![QuestionState::Missed; left]);
         client.read(&report).refused("the user denied this call");
-        assert_eq!((world.person.asked().len(), world.questions().missed), (1, vec![]));
+        assert_eq!((world.user.asked().len(), world.questions().missed), (1, vec![]));
     }
 }
 
 #[test]
 fn late_approval_serves_one_of_two_concurrent_retries_and_no_task() {
-    let world = hasty();
+    let world = with_short_timeout();
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
     allowed_late(&world, &mut client, &report);
     // Request fields outside the arguments distinguish calls as well.
     let arguments = json!({ "path": report });
     let task = json!({ "name": "read_text_file", "arguments": arguments, "task": { "ttl": 60_000 } });
-    world.person.will(Next::Close);
+    world.user.will(Next::Close);
     let refused = client.request("tools/call", task);
     let text = refused["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("closed without an answer"), "{refused}");
-    assert_eq!((world.person.asked().len(), state(&world)), (1, vec![QuestionState::AllowedLate]));
+    assert_eq!((world.user.asked().len(), state(&world)), (1, vec![QuestionState::AllowedLate]));
     let calls = [(); 4].map(|()| client.begin_call("read_text_file", arguments.clone()));
     let outcomes = calls.map(|call| client.outcome(call));
     let (allowed, denied): (Vec<_>, Vec<_>) = outcomes.iter().partition(|outcome| !outcome.is_error);
@@ -260,7 +257,7 @@ fn late_approval_serves_one_of_two_concurrent_retries_and_no_task() {
 
 #[test]
 fn pause_or_session_denial_cancels_late_approval() {
-    let world = hasty();
+    let world = with_short_timeout();
     let (report, other) = (world.file("docs/report.txt", "the report"), world.file("docs/other.txt", "more"));
     let mut client = world.connect("filesystem");
     allowed_late(&world, &mut client, &report);
@@ -269,12 +266,12 @@ fn pause_or_session_denial_cancels_late_approval() {
     client.read(&report).refused("the user paused this agent");
     assert_eq!(world.request(Request::Resume { session }), Reply::Done);
     client.read(&report).refused("the user denied this call");
-    assert_eq!((world.person.asked().len(), state(&world)), (1, vec![]));
+    assert_eq!((world.user.asked().len(), state(&world)), (1, vec![]));
     allowed_late(&world, &mut client, &report);
-    world.person.will(Next::DenyMore(DenialReach::Session, None));
+    world.user.will(Next::DenyMore(DenialReach::Session, None));
     client.read(&other).refused("the user denied this call");
     client.read(&report).refused("the user denied this for the rest of the session");
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
     // The permitted counterpart: without a pause or denial the approval is used.
     let denied = world.questions().denied.remove(0).id;
     assert_eq!(world.request(Request::Forget { question: denied }), Reply::Done);

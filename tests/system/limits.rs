@@ -35,8 +35,8 @@ fn session_looping_output_to_input_ends_with_a_reason() {
     drop(to);
     eventually("the session has ended", BOUND, || shim.try_wait().unwrap().is_some());
     let why = "what is sent to the client comes back as its input";
-    eventually("its log says why", BOUND, || session_logs(&machine).contains(why));
-    eventually("the record says why, once", BOUND, || {
+    eventually("the session's log contains the reason", BOUND, || session_logs(&machine).contains(why));
+    eventually("the reason is recorded once", BOUND, || {
         let record = record(&machine);
         let ends: Vec<&str> = record.lines().filter(|line| line.contains(why)).collect();
         ends.len() == 1 && ends[0].contains("was ended: ")
@@ -50,7 +50,7 @@ fn session_looping_output_to_input_ends_with_a_reason() {
         client.send_raw(b"no message\n");
     }
     let call = client.begin_call("open", json!({ "path": secret }));
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     machine.types("1");
     client.outcome(call).ok();
 }
@@ -75,7 +75,7 @@ fn cancelled_pending_calls_free_their_memory() {
     let mut client = machine.connect();
     // Occupies the terminal, so that the other questions queue behind it.
     let first = client.begin_call("change", json!({ "path": report, "content": "short" }));
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     let before = resident(&machine);
     let content = "x".repeat(LENGTH);
     for _ in 0..CALLS {
@@ -87,7 +87,7 @@ fn cancelled_pending_calls_free_their_memory() {
     client.request("ping", json!({}));
     // A tenth of the memory they used.
     let most = before + (CALLS * LENGTH * COPIES / 10) as u64;
-    eventually("their memory is given back", BOUND, || resident(&machine) < most);
+    eventually("the memory is released", BOUND, || resident(&machine) < most);
     machine.types("1");
     client.outcome(first).ok();
 }
@@ -126,7 +126,7 @@ fn question_is_denied_at_once_when_descriptors_run_out() {
 
     limited(whole);
     let call = client.begin_call("open", json!({ "path": secret }));
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     machine.types("1");
     client.outcome(call).ok();
     machine.verify();

@@ -25,14 +25,14 @@ fn configure(prepared: &Prepared, entry: &Value, settings: &Value) {
 }
 
 /// Returns a value of the daemon's `/proc` status in bytes.
-fn status(machine: &Machine, name: &str) -> u64 {
+pub fn status(machine: &Machine, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", machine.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     let number: u64 = line.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap();
     if line.ends_with("kB") { number * 1024 } else { number }
 }
 
-fn lives(client: &mut Client) {
+fn assert_session_works(client: &mut Client) {
     assert_eq!(client.call("echo", json!({ "n": 1 })).ok(), r#"{"n":1}"#);
 }
 
@@ -47,10 +47,10 @@ fn sessions_beyond_blocking_threads_work_and_excess_session_gets_a_reason() {
     let before = status(&machine, "VmRSS");
     let mut clients: Vec<Client> = (0..SESSIONS).map(|_| machine.connect()).collect();
     for client in &mut clients {
-        lives(client);
+        assert_session_works(client);
     }
     let each = status(&machine, "VmRSS").saturating_sub(before) / SESSIONS as u64;
-    assert!(each < 300_000, "{each} bytes for each session");
+    assert!(each < 300_000, "{each} bytes per session");
     let mut refused = machine.client();
     let answer = refused.request("initialize", json!({}));
     let message = answer["error"]["message"].as_str().unwrap();
@@ -58,13 +58,13 @@ fn sessions_beyond_blocking_threads_work_and_excess_session_gets_a_reason() {
         format!("{SESSIONS} sessions are open, which is all that `maxSessions` in `config.json` allows");
     assert!(message.contains(&why), "{message}");
     clients.pop().unwrap().hang_up();
-    eventually("a place is free", BOUND, || {
+    eventually("a session slot is free", BOUND, || {
         let mut client = machine.client();
         client.request("initialize", json!({
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },
         }))["result"].is_object()
     });
-    lives(&mut clients[0]);
+    assert_session_works(&mut clients[0]);
 }
 
 /// Returns the number of concurrent sandboxed sessions, from `IRONCURTAIN_SANDBOXED`.
@@ -126,11 +126,11 @@ fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
         hostile::install(prepared);
         configure(prepared, &json!({}), &json!({ "maxSessions": sessions }));
     });
-    machine.start_with_usual_descriptors();
+    machine.start_with_login_descriptor_limit();
     let at_rest = Taken::of(&machine);
     // The first session allocates what is kept for reuse.
     let mut first = machine.connect();
-    lives(&mut first);
+    assert_session_works(&mut first);
     let one = Taken::of(&machine);
     first.hang_up();
     let is_over = |machine: &Machine| {
@@ -139,7 +139,7 @@ fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
         // The first connection only checked whether the socket is served.
         count(&now) == count(&at_rest) && now.sockets <= at_rest.sockets
     };
-    eventually("the first is over", BOUND, || is_over(&machine));
+    eventually("the first session ends", BOUND, || is_over(&machine));
     let before = Taken::of(&machine);
     assert!(one.processes > 1 && one.descriptors > before.descriptors, "{one:?} {before:?}");
     let began = Instant::now();
@@ -161,17 +161,17 @@ fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
         began.elapsed()
     );
     assert!(all.processes >= sessions * one.processes, "{all:?}");
-    assert!(each < 300_000, "{each} bytes for each session");
+    assert!(each < 300_000, "{each} bytes per session");
     clients.into_iter().for_each(Client::hang_up);
     let bound = Instant::now() + BOUND + Duration::from_millis(100) * u32::try_from(sessions).unwrap();
     let is_more = |now: Taken| now.descriptors > before.descriptors || now.sockets > before.sockets;
     while !is_over(&machine) || is_more(Taken::of(&machine)) {
-        assert!(Instant::now() < bound, "{:?} is left, and before was {before:?}", Taken::of(&machine));
+        assert!(Instant::now() < bound, "{:?} is left; before it was {before:?}", Taken::of(&machine));
         std::thread::sleep(Duration::from_millis(50));
     }
     let _ = writeln!(std::io::stderr(), "after all of them: {:?}", Taken::of(&machine));
     let below = machine.kill();
-    machine.is_clean(&below);
+    machine.assert_clean(&below);
 }
 
 #[test]
@@ -190,8 +190,8 @@ fn all_sandboxes_share_one_inotify_instance() {
     };
     let with_one = count();
     let mut more: Vec<Client> = (0..12).map(|_| machine.connect()).collect();
-    more.iter_mut().for_each(lives);
-    lives(&mut first);
+    more.iter_mut().for_each(assert_session_works);
+    assert_session_works(&mut first);
     assert!(with_one > 0);
     // At the start there may briefly be one more from the previous run.
     assert!(count() <= with_one);
@@ -225,7 +225,7 @@ for m in messages():
         let sessions = std::fs::read_dir(machine.home.sessions()).unwrap().flatten();
         sessions.map(|s| std::fs::read_to_string(s.path().join("session.log")).unwrap_or_default()).collect()
     };
-    eventually("it is in the log", BOUND, || logs().lines().any(|line| line.starts_with("xxxx")));
+    eventually("the output is in the log", BOUND, || logs().lines().any(|line| line.starts_with("xxxx")));
     assert!(logs().lines().all(|line| line.len() < 10_000));
 }
 
@@ -261,7 +261,7 @@ fn giant_messages_of_six_sessions_stay_within_budget() {
     // Includes the small allocations.
     assert!(most < 90 * MIB, "{} MiB", most / MIB);
     assert!(outcomes.contains(&true));
-    clients.iter_mut().for_each(lives);
+    clients.iter_mut().for_each(assert_session_works);
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn non_reading_clients_hold_only_their_share_of_the_budget() {
     let mut machine = Machine::new(hostile::install);
     machine.start();
     let before = status(&machine, "VmRSS");
-    let mut deaf: Vec<Client> = (0..6).map(|_| machine.connect_deaf()).collect();
+    let mut deaf: Vec<Client> = (0..6).map(|_| machine.connect_non_reading()).collect();
     for client in &mut deaf {
         for _ in 0..20 {
             client.begin_call("big", json!({ "bytes": 10_000_000 }));
@@ -279,7 +279,7 @@ fn non_reading_clients_hold_only_their_share_of_the_budget() {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(3) {
         let one = Instant::now();
-        lives(&mut client);
+        assert_session_works(&mut client);
         assert!(one.elapsed() < Duration::from_secs(2), "{:?}", one.elapsed());
     }
     let most = status(&machine, "VmHWM").saturating_sub(before);

@@ -1,7 +1,7 @@
 //! A user's machine with the daemon as a separate process that tests can kill.
 
 use crate::client::{BOUND, Client};
-use crate::test_home::{Place, Prepared};
+use crate::test_home::{Prepared, TestHome};
 use crate::world::{eventually, is_root, programs};
 use ironcurtain_daemon::Home;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
@@ -15,13 +15,13 @@ pub struct Machine {
     pub home: Home,
     daemon: Option<Child>,
     said: Arc<Mutex<String>>,
-    place: Place,
+    place: TestHome,
 }
 
 impl Machine {
     /// Creates a machine with prepared files and no running process.
     pub fn new(prepare: impl FnOnce(&Prepared)) -> Self {
-        let place = Place::new(prepare);
+        let place = TestHome::new(prepare);
         Self { home: place.home.clone(), daemon: None, said: Arc::default(), place }
     }
 
@@ -32,31 +32,31 @@ impl Machine {
     }
 
     /// Starts the daemon without root's exemption from file modes.
-    pub fn start_minding_modes(&mut self) {
+    pub fn start_without_mode_exemption(&mut self) {
         let bounded = "setpriv --bounding-set=-dac_override,-dac_read_search ";
-        self.start_by(if is_root() { bounded } else { "" });
+        self.start_via(if is_root() { bounded } else { "" });
     }
 
     /// Starts the daemon with the boot-time clock advanced by `seconds` and an unchanged wall clock.
-    pub fn start_later(&mut self, seconds: u64) {
-        self.start_later_by(seconds, "");
+    pub fn start_with_clock_offset(&mut self, seconds: u64) {
+        self.start_with_clock_offset_via(seconds, "");
     }
 
-    /// As [`Machine::start_later`], through a command prefix.
-    pub fn start_later_by(&mut self, seconds: u64, by: &str) {
+    /// As [`Machine::start_with_clock_offset`], through a command prefix.
+    pub fn start_with_clock_offset_via(&mut self, seconds: u64, by: &str) {
         let as_person = if is_root() { "" } else { "--map-current-user " };
-        self.start_by(&format!("unshare {as_person}--time --boottime {seconds} {by}"));
+        self.start_via(&format!("unshare {as_person}--time --boottime {seconds} {by}"));
     }
 
     /// Starts the daemon through a command prefix.
-    pub fn start_by(&mut self, by: &str) {
+    pub fn start_via(&mut self, by: &str) {
         self.spawn_by(by);
         self.listens();
     }
 
     /// Starts the daemon with the descriptor limit of a login session.
-    pub fn start_with_usual_descriptors(&mut self) {
-        self.start_by("prlimit --nofile=1024: ");
+    pub fn start_with_login_descriptor_limit(&mut self) {
+        self.start_via("prlimit --nofile=1024: ");
     }
 
     /// Starts the daemon without waiting for it.
@@ -138,12 +138,12 @@ impl Machine {
         Client::connect(&programs(), &self.ours(), "hostile")
     }
 
-    pub fn connect_deaf(&self) -> Client {
-        Client::connect_deaf(&programs(), &self.ours(), "hostile")
+    pub fn connect_non_reading(&self) -> Client {
+        Client::connect_non_reading(&programs(), &self.ours(), "hostile")
     }
 
     /// Waits until the terminal shows `words`, then discards its output.
-    pub fn wait_until_said(&self, words: &str) {
+    pub fn wait_for_output(&self, words: &str) {
         eventually(words, BOUND, || {
             let mut said = self.said.lock().unwrap();
             let found = said.contains(words);
@@ -183,7 +183,7 @@ impl Machine {
     }
 
     /// Limits the size of every file that the daemon writes.
-    pub fn limit_files(&self, bytes: Option<u64>) {
+    pub fn limit_file_size(&self, bytes: Option<u64>) {
         let limit = Rlimit { current: bytes, maximum: None };
         prlimit(Some(pid(self.pid())), Resource::Fsize, limit).unwrap();
     }
@@ -199,7 +199,7 @@ impl Machine {
 
     /// Asserts that no process, mount or temporary file of this machine is left, nor any of these processes.
     #[track_caller]
-    pub fn is_clean(&self, below: &[Running]) {
+    pub fn assert_clean(&self, below: &[Running]) {
         assert!(!below.is_empty() || self.daemon.is_none());
         let base = self.place.base();
         eventually("every process has ended", BOUND, || {

@@ -39,10 +39,10 @@ const EACH_LASTS: Duration = Duration::from_millis(61);
 fn granting_and_revoking_leaks_no_memory() {
     alone("memory::granting_and_revoking_leaks_no_memory", |world, client, secret| {
         let paced = (5 * churn() >= 1000).then(Instant::now);
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Always));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Always));
         client.open(secret).ok();
         world.revoke_only_grant();
-        world.person.asked();
+        world.user.asked();
         if let Some(began) = paced {
             std::thread::sleep(EACH_LASTS.saturating_sub(began.elapsed()));
         }

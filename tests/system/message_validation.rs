@@ -28,7 +28,7 @@ fn in_log(world: &World, text: &str) {
 
 #[test]
 fn call_without_id_never_reaches_server() {
-    let world = hostile::hasty();
+    let world = hostile::executing_notifications();
     let mut client = world.connect("hostile");
     let file = world.sandbox().join("written");
     assert_eq!(told(&mut client), ["notifications/initialized"]);
@@ -49,7 +49,7 @@ fn call_without_id_never_reaches_server() {
 
 #[test]
 fn call_with_null_id_is_an_error() {
-    let world = hostile::hasty();
+    let world = hostile::executing_notifications();
     let mut client = world.connect("hostile");
     let file = world.sandbox().join("written");
     client
@@ -62,10 +62,12 @@ fn call_with_null_id_is_an_error() {
 
 #[test]
 fn notifications_before_initialize_are_dropped() {
-    let world = hostile::hasty();
+    let world = hostile::executing_notifications();
     let mut client = world.start("hostile");
     assert_eq!(client.request("ping", json!({}))["result"], json!({}));
-    eventually("the server", BOUND, || world.sessions().first().is_some_and(|s| s.server_pid.is_some()));
+    eventually("the server starts", BOUND, || {
+        world.sessions().first().is_some_and(|s| s.server_pid.is_some())
+    });
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     client.send(&progress());
     in_log(&world, "a notification before the greeting was dropped: notifications/progress");

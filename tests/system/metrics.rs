@@ -30,7 +30,7 @@ fn metrics_match_the_calls_made() {
     for _ in 0..3 {
         client.plain("now").ok();
     }
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.open(&granted).ok();
     client.open(&other).refused("the user denied this call");
     let ours = world.home.audit().join("audit.jsonl");
@@ -60,7 +60,7 @@ fn metrics_match_the_calls_made() {
     // Calls that needed no approval.
     let forwarded = figure(&text, "ironcurtain_call_forward_seconds_count");
     assert!((1.0..=3.0).contains(&forwarded), "{text}");
-    eventually("the figure is the number of entries", BOUND, || {
+    eventually("the metric equals the number of entries", BOUND, || {
         let written = figure(&figures(&world), "ironcurtain_record_entries_total");
         written == world.activity().last().unwrap().seq as f64
     });
@@ -73,14 +73,14 @@ fn refused_path_is_recorded_with_roots_and_allowed_path_without() {
     let world = World::new();
     let (granted, other) = (world.file("docs/a.txt", "a"), world.file("other/b.txt", "b"));
     let mut client = world.connect("filesystem");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.read(&granted).ok();
     // The server has requested its roots by now, so it is notified of another one.
     let more = world.file("more/c.txt", "c");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.read(&more).ok();
     let told = figure(&figures(&world), "mcp_roots_cache_invalidations_total");
-    assert!(told >= 1.0, "the server was told of a new root");
+    assert!(told >= 1.0, "the server was notified of a new root");
     client.read(&other).refused("the user denied this call");
     let entries: Vec<Value> = world.log().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let crossed: Vec<&Value> = entries.iter().filter(|e| e["event"] == "boundary_violation").collect();
@@ -142,11 +142,13 @@ fn metrics_and_audit_search_work_with_and_without_daemon() {
 #[test]
 fn in_flight_message_memory_is_a_metric() {
     let world = hostile::world();
-    let mut deaf = world.connect_deaf("hostile");
+    let mut deaf = world.connect_non_reading("hostile");
     deaf.begin_call("big", json!({ "bytes": 3_000_000 }));
-    eventually("its answer waits", BOUND, || {
+    eventually("the response is queued", BOUND, || {
         figure(&figures(&world), "ironcurtain_memory_bytes") >= 3_000_000.0
     });
     drop(deaf);
-    eventually("nothing waits", BOUND, || figure(&figures(&world), "ironcurtain_memory_bytes") == 0.0);
+    eventually("no response is queued", BOUND, || {
+        figure(&figures(&world), "ironcurtain_memory_bytes") == 0.0
+    });
 }

@@ -17,12 +17,12 @@ const LOOKS: usize = 6;
 
 #[test]
 fn rule_folders_stay_accessible_while_embedded_server_writes() {
-    writes_and_looks(Files::Embedded);
+    check_during_writes(Files::Embedded);
 }
 
 #[test]
 fn rule_folders_stay_accessible_while_reference_server_writes() {
-    writes_and_looks(Files::Reference);
+    check_during_writes(Files::Reference);
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn grant_stays_accessible_while_other_grants_change() {
     let world = open_world(Files::Embedded);
     let (kept, deep) = (world.file("kept/file", "content"), world.file("other/deep/file", "deep"));
     let mut client = world.connect("filesystem");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     client.read(&kept).ok();
     let standing = world.grants()[0].id.clone();
     let server = world.sessions()[0].server_pid;
@@ -38,11 +38,11 @@ fn grant_stays_accessible_while_other_grants_change() {
         [Look::Read(kept.clone()), Look::Read(world.path("open/file")), Look::List(world.path("open"))];
     for round in 0..ROUNDS {
         // A new file mounts its folder, and existing grants in it are mounted on top.
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         let new = json!({ "path": kept.with_file_name(format!("new-{round}")), "content": "new" });
-        looks_while(&mut client, &seen, "write_file", new);
-        world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
-        looks_while(&mut client, &seen, "read_text_file", json!({ "path": deep }));
+        check_during(&mut client, &seen, "write_file", new);
+        world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
+        check_during(&mut client, &seen, "read_text_file", json!({ "path": deep }));
         let grants = world.grants();
         let other = grants.iter().find(|grant| grant.id != standing).unwrap();
         let asked = client.begin_call("read_text_file", json!({ "path": kept }));
@@ -50,11 +50,11 @@ fn grant_stays_accessible_while_other_grants_change() {
         assert_eq!(client.outcome(asked).ok(), "content");
         look(&mut client, &seen);
     }
-    assert_eq!(world.sessions()[0].server_pid, server, "it was started anew");
+    assert_eq!(world.sessions()[0].server_pid, server, "the server was restarted");
     client.read(&deep).refused("the user denied this call");
 }
 
-fn writes_and_looks(files: Files) {
+fn check_during_writes(files: Files) {
     let world = open_world(files);
     let at = |name: &str| world.path("open").join(name);
     let mut client = world.connect("filesystem");
@@ -72,11 +72,11 @@ fn writes_and_looks(files: Files) {
             ("write_file", json!({ "path": name("moved"), "content": "newer" })),
         ];
         for (tool, arguments) in changes {
-            looks_while(&mut client, &seen, tool, arguments);
+            check_during(&mut client, &seen, tool, arguments);
         }
         assert_eq!(std::fs::read_to_string(name("moved")).unwrap(), "newer");
     }
-    assert_eq!(world.sessions()[0].server_pid, server, "it was started anew");
+    assert_eq!(world.sessions()[0].server_pid, server, "the server was restarted");
     // The sandbox was not opened further: paths without a rule are refused.
     client.read(&world.file("elsewhere/file", "content")).refused("the user denied this call");
 }
@@ -91,7 +91,7 @@ enum Look {
 
 /// Checks while a call is in flight and while its mounts are removed.
 #[track_caller]
-fn looks_while(client: &mut Client, seen: &[Look], tool: &str, arguments: Value) {
+fn check_during(client: &mut Client, seen: &[Look], tool: &str, arguments: Value) {
     let change = client.begin_call(tool, arguments);
     look(client, seen);
     client.outcome(change).ok();

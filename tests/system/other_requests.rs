@@ -63,16 +63,16 @@ fn unsandboxed_server_gets_no_unapproved_request() {
     for (method, params, expected) in each() {
         let refused = client.request(method, params.clone());
         assert_eq!(problem(&refused), "DENIED: the user denied this call.", "{method}");
-        let asked = world.person.asked();
+        let asked = world.user.asked();
         assert_eq!((asked.len(), headline(&asked[0]).as_str()), (1, expected));
         let shown = serde_json::to_string(&asked[0].arguments).unwrap();
         let text = params["arguments"]["who"].as_str().or(params["argument"]["value"].as_str());
         assert!(text.is_none_or(|text| shown.contains(text)), "{shown}");
         assert_eq!(requested(&mut client, method), Vec::<String>::new());
-        world.person.will(Next::Allow(Reach::Tool, Lifetime::Session));
+        world.user.will(Next::Allow(Reach::Tool, Lifetime::Session));
         assert_eq!(client.request(method, params.clone())["result"], json!({}), "{method}");
         assert_eq!(client.request(method, params.clone())["result"], json!({}), "{method}");
-        assert_eq!((world.person.asked().len(), requested(&mut client, method).len()), (1, 2));
+        assert_eq!((world.user.asked().len(), requested(&mut client, method).len()), (1, 2));
     }
     // The approval covers only this resource.
     let other = client.request("resources/read", json!({ "uri": "notes://2" }));
@@ -92,16 +92,16 @@ fn file_resource_is_judged_by_its_path() {
         client.request("resources/read", json!({ "uri": format!("file://{}", path.display()) }))
     };
     assert_eq!(problem(&read(&mut client, &key)), "DENIED: the user denied this call.");
-    assert_eq!(paths(&world.person.asked()[0]), [key.to_str().unwrap()]);
+    assert_eq!(paths(&world.user.asked()[0]), [key.to_str().unwrap()]);
     let log = world.home.audit().join("audit.jsonl");
     assert!(problem(&read(&mut client, &log)).contains("(rule `structural-protected-path`)"));
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     let got = read(&mut client, &link);
     assert_eq!(got["result"]["contents"][0]["text"], "a private key", "{got}");
     assert_eq!(got["result"]["contents"][0]["uri"], format!("file://{}", key.display()));
     // The grant covers the file, and so also a tool that opens it.
     assert_eq!(client.open(&key).ok(), "a private key");
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
 }
 
 #[test]
@@ -112,13 +112,13 @@ fn requests_to_confined_server_are_free_and_recorded() {
     for (method, params, _) in each() {
         assert_eq!(client.request(method, params)["result"], json!({}), "{method}");
         let recorded = format!(r#""method":"{method}","#);
-        assert!(world.log().contains(&recorded), "{method} is not on record");
+        assert!(world.log().contains(&recorded), "{method} is not recorded");
     }
-    assert_eq!(world.person.count(), 0);
+    assert_eq!(world.user.count(), 0);
     // The server may not see this file.
     let uri = json!({ "uri": format!("file://{}", secret.display()) });
     assert_eq!(problem(&client.request("resources/read", uri.clone())), "DENIED: the user denied this call.");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.request("resources/read", uri)["result"]["contents"][0]["text"], "secret");
 }
 
@@ -142,7 +142,7 @@ fn rule_can_match_a_request() {
         "DENIED: no-prompts (rule `no-prompts`). Asking again will not change this."
     );
     client.request("resources/read", json!({ "uri": "notes://1" }));
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
     assert_eq!(client.request("resources/subscribe", json!({ "uri": "notes://1" }))["result"], json!({}));
 }
 

@@ -111,7 +111,7 @@ fn responses_pass_through_byte_for_byte() {
         );
     }
     // The calls reach nothing, so no question was asked.
-    assert_eq!(world.person.asked().len(), 0);
+    assert_eq!(world.user.asked().len(), 0);
     let refused = through.answer(99, "tools/call", &json!({ "name": "get-env", "arguments": {} }));
     assert!(refused.contains("nobody has said yet what the tool"), "{refused}");
 }

@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 fn only(world: &World) -> Question {
-    let asked = world.person.asked();
+    let asked = world.user.asked();
     assert_eq!(asked.len(), 1, "{asked:?}");
     asked.into_iter().next().unwrap()
 }
@@ -33,8 +33,8 @@ fn symlink_is_judged_by_its_target() {
     client.read(&world.sandbox().join("folder/secret.txt")).refused("the user denied this call");
     symlink(world.home.audit(), world.sandbox().join("audit")).unwrap();
     client.read(&world.sandbox().join("audit/audit.jsonl")).refused("structural-protected-path");
-    world.person.asked();
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.asked();
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.read(&link).ok(), "secret");
 }
 
@@ -46,9 +46,9 @@ fn dot_segments_and_sibling_prefixes_are_resolved() {
     let up = world.sandbox().join("../../../../../person/docs/one.txt");
     client.read(&up).refused("the user denied this call");
     assert_eq!(paths(&only(&world)), [one.to_str().unwrap()]);
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     assert_eq!(client.read(&one).ok(), "1");
-    world.person.asked();
+    world.user.asked();
     for twin in [two.clone(), world.path("docs/../docs2/two.txt"), world.path("docs//..//docs2/./two.txt")] {
         client.read(&twin).refused("the user denied this call");
         assert_eq!(paths(&only(&world)), [two.to_str().unwrap()], "{}", twin.display());
@@ -69,10 +69,10 @@ fn path_replaced_by_symlink_during_question_asks_again() {
         }
     };
     let allow = || Box::new(Next::Allow(Reach::Paths, Lifetime::Session));
-    world.person.will(Next::After(Box::new(swap), allow()));
-    world.person.will(Next::Deny);
+    world.user.will(Next::After(Box::new(swap), allow()));
+    world.user.will(Next::Deny);
     client.read(&plain).refused("the user denied this call");
-    let asked = world.person.asked();
+    let asked = world.user.asked();
     let paths: Vec<_> = asked.iter().map(|q| (paths(q)[0], q.consequences[0].asked_for.as_deref())).collect();
     let (plain, key) = (plain.to_str().unwrap(), key.to_str().unwrap());
     assert_eq!(paths, [(plain, None), (key, Some(plain))]);
@@ -93,7 +93,7 @@ fn folder_replaced_by_symlink_during_question_cannot_reach_protected_paths() {
         std::fs::remove_dir_all(&sub).unwrap();
         symlink(&ssh, &sub).unwrap();
     };
-    world.person.will(Next::After(Box::new(swap), Box::new(Next::Allow(Reach::Paths, Lifetime::Once))));
+    world.user.will(Next::After(Box::new(swap), Box::new(Next::Allow(Reach::Paths, Lifetime::Once))));
     client.read(&plain).refused("structural-protected-path");
 }
 
@@ -105,20 +105,20 @@ fn deceptive_names_are_escaped_or_refused() {
     client.read(&bidi).refused("the user denied this call");
     let shown = paths(&only(&world))[0].to_owned();
     assert!(shown.ends_with("docs/\\u{202e}txt.exe"), "{shown}");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     client.read(&bidi).ok();
     let is_shown = |path: &str| path.ends_with("docs/\\u{202e}txt.exe");
     assert!(is_shown(paths(&only(&world))[0]) && is_shown(&world.grants()[0].path));
     let about: Vec<String> = world.activity().into_iter().flat_map(|entry| entry.paths).collect();
     assert!(!about.is_empty() && about.iter().all(|path| is_shown(path)), "{about:?}");
     let plain = world.file("docs/grüße 文書.txt", "hello");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.read(&plain).ok(), "hello");
     assert_eq!(paths(&only(&world)), [plain.to_str().unwrap()]);
     let line = world.file("docs/two\nlines.txt", "x");
     let outcome = client.read(&line);
     assert!(outcome.is_error, "{outcome:?}");
-    for question in world.person.asked() {
+    for question in world.user.asked() {
         assert!(!paths(&question)[0].contains('\n'), "{question:?}");
     }
     let long = world.path(&format!("docs/{}", "x".repeat(4000)));
@@ -126,7 +126,7 @@ fn deceptive_names_are_escaped_or_refused() {
     client.read("docs/nul\0.txt".as_ref()).refused("DENIED: ");
     client.read("~root/x".as_ref()).refused("DENIED: ");
     client.read("".as_ref()).refused("DENIED: ");
-    assert_eq!(world.person.asked(), []);
+    assert_eq!(world.user.asked(), []);
     assert!(world.audit().intact);
 }
 
@@ -147,7 +147,7 @@ fn names_in_another_form(world: &World) {
     ];
     let other = world.file("docs/other.txt", "x");
     for _ in ["read", "write"] {
-        world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+        world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     }
     client.read(&other).ok();
     client.write(&other, "y").ok();
@@ -160,8 +160,8 @@ fn names_in_another_form(world: &World) {
         client.write(&twin, "new").refused(because);
         client.call("create_directory", json!({ "path": twin })).refused(because);
         assert!(!twin.exists());
-        assert_eq!(read(&there), "judged apart");
-        assert_eq!(client.read(&there).ok(), "judged apart");
+        assert_eq!(read(&there), "each name is judged separately");
+        assert_eq!(client.read(&there).ok(), "each name is judged separately");
     }
 }
 
@@ -185,14 +185,14 @@ fn non_path_arguments_are_never_skipped() {
         .call("read_text_file", json!({ "path": secret, "Path": "x" }))
         .refused("the tool has no argument `Path`");
     client.call("read_secret_file", json!({ "path": secret })).refused("nobody has said yet what the tool");
-    assert_eq!(world.person.asked(), []);
+    assert_eq!(world.user.asked(), []);
     let mine = world.sandbox().join("mine.txt");
     client.write(&mine, "mine").ok();
     client
         .call("read_multiple_files", json!({ "paths": [mine, secret] }))
         .refused("the user denied this call");
     assert_eq!(paths(&only(&world)), [mine.to_str().unwrap(), secret.to_str().unwrap()]);
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     let both = client.call("read_multiple_files", json!({ "paths": [mine, secret] }));
     assert!(both.ok().contains("mine") && both.ok().contains("secret"), "{both:?}");
 }

@@ -80,7 +80,7 @@ fn in_their_order(is_there: bool) {
         let id = entry["requestId"].as_str().and_then(|id| id.parse().ok());
         entry["event"] == "decision" && id.is_some_and(|id: u64| (1000..1000 + CALLS).contains(&id))
     };
-    eventually("every end is on record", BOUND, || {
+    eventually("every result is recorded", BOUND, || {
         let entries = entries();
         let decided = entries.iter().filter(of_piece).filter(|e| e["policyDecision"]["status"] == "allow");
         decided.into_iter().all(|decision| {

@@ -76,9 +76,9 @@ fn policy_explain_counts_standing_grants_with_and_without_daemon() {
     hostile::answers_before(&world);
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Always));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Always));
     client.open(&secret).ok();
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     let other = world.file("docs/other.txt", "other");
     client.open(&other).ok();
     let name = world.grants()[0].client.clone();
@@ -107,9 +107,9 @@ fn audit_log_is_replayed_with_current_and_other_policy() {
     client.plain("heard").ok();
     client.call("echo", json!({ "n": 1, "text": "ghp_0123456789abcdefghij" })).ok();
     client.call("change", json!({ "path": world.sandbox().join("mine.txt") })).ok();
-    world.person.will(Next::Deny);
+    world.user.will(Next::Deny);
     client.open(&secret).refused("the user denied this call");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Hour));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Hour));
     client.open(&secret).ok();
     client.open(&secret).ok();
     client.open(&key).refused("structural-protected-path");

@@ -30,7 +30,7 @@ fn only_grant(world: &World) -> GrantView {
 }
 
 fn seen(client: &mut Client, path: &Path, text: &str) {
-    eventually("it is shown", BOUND, || client.sneak(path).text == text);
+    eventually("the grant is mounted", BOUND, || client.sneak(path).text == text);
 }
 
 #[test]

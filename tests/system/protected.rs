@@ -29,14 +29,14 @@ fn policy_linked_into_granted_folder_is_rejected_and_protected() {
     let world = hostile::world();
     let (other, target) = (world.file("dotfiles/other.txt", "other"), world.path("dotfiles/policy.json"));
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.call("change", json!({ "path": other })).ok();
     client.scribble(&other).ok();
     let before = world.status().policy;
     let ours = fs::read_to_string(world.home.config.join(POLICY)).unwrap();
     fs::write(&target, ours.replace("escalate", "allow")).unwrap();
     links(&world, POLICY, &target);
-    eventually("the trouble", BOUND, || world.status().troubles.len() == 1);
+    eventually("the problem is reported", BOUND, || world.status().troubles.len() == 1);
     let trouble = world.status().troubles.remove(0);
     let names = format!("is at `{}`, where the server `hostile`, by what you granted for", target.display());
     assert!(
@@ -47,14 +47,14 @@ fn policy_linked_into_granted_folder_is_rejected_and_protected() {
     // Denied by the policy and by the kernel.
     client.call("change", json!({ "path": target })).refused("structural-protected-path");
     client.open(&target).refused("structural-protected-path");
-    eventually("the end of the mount", BOUND, || client.scribble(&target).text.contains(MISSING));
+    eventually("the path is unmounted", BOUND, || client.scribble(&target).text.contains(MISSING));
     // Other granted paths still work, with one grant per call.
     client.call("change", json!({ "path": other })).ok();
     // The files take effect once they are no longer writable by a server.
     world.revoke_only_grant();
     fs::write(&target, ours.replace("\"schemaVersion\"", " \"schemaVersion\"").replace("everything", "all"))
         .unwrap();
-    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
+    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
     client.call("change", json!({ "path": target })).refused("structural-protected-path");
 }
 
@@ -62,10 +62,10 @@ fn policy_linked_into_granted_folder_is_rejected_and_protected() {
 fn settings_linked_into_granted_folder_are_rejected() {
     let world = hostile::world();
     let other = world.file("dotfiles/other.txt", "other");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     let mut client = world.connect("hostile");
     client.call("change", json!({ "path": other })).ok();
-    world.person.asked();
+    world.user.asked();
     let servers =
         json!({ "hostile": { "command": hostile::program() }, "more": { "command": hostile::program() } });
     let files = [
@@ -76,7 +76,7 @@ fn settings_linked_into_granted_folder_are_rejected() {
     let in_force = || {
         world.connect("hostile").open(&world.path("docs/x")).refused("the user denied this call");
         let is_there = world.start("more").request("initialize", json!({}))["error"].is_null();
-        (world.person.asked()[0].deadline.as_secs(), is_there)
+        (world.user.asked()[0].deadline.as_secs(), is_there)
     };
     for (file, content, what) in &files {
         let target = world.path("dotfiles").join(file);
@@ -86,7 +86,7 @@ fn settings_linked_into_granted_folder_are_rejected() {
         let names =
             format!("is at `{}`, where the server `hostile`, by what you granted for", target.display());
         let is_told = |trouble: &String| trouble.starts_with(&refused) && trouble.contains(&names);
-        eventually("the trouble", BOUND, || world.status().troubles.iter().any(is_told));
+        eventually("the problem is reported", BOUND, || world.status().troubles.iter().any(is_told));
     }
     assert_eq!(in_force(), (45, false));
     // The files themselves, in place.
@@ -95,7 +95,7 @@ fn settings_linked_into_granted_folder_are_rejected() {
         fs::write(&beside, content.to_string()).unwrap();
         fs::rename(beside, world.home.config.join(file)).unwrap();
     }
-    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
+    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
     assert_eq!(in_force(), (7, true));
 }
 
@@ -138,7 +138,7 @@ fn first_start_creates_no_files_through_links_or_in_foreign_folders() {
         symlink(&planted, &file).unwrap();
         let said = not_started(&machine);
         assert!(said.contains(file.to_str().unwrap()) && said.contains("it is a link"), "{said}");
-        assert!(!planted.exists(), "{} was made through a link", file.display());
+        assert!(!planted.exists(), "{} was created through a link", file.display());
         fs::remove_file(file).unwrap();
     }
     let state = machine.home.state.clone();
@@ -168,14 +168,14 @@ fn symlink_targets_of_secret_folders_are_protected_including_new_links() {
     for path in [&key, &world.path(".ssh/id_ed25519"), &world.path("work")] {
         client.open(path).refused("structural-protected-path");
     }
-    assert_eq!(world.person.count(), 0);
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    assert_eq!(world.user.count(), 0);
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.open(&note).ok(), "note");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     assert_eq!(client.open(&cluster).ok(), "the token");
     assert_eq!(client.sneak(&cluster).ok(), "the token");
     symlink(&cluster, world.path(".kube/config")).unwrap();
-    eventually("the end of the mount", BOUND, || client.sneak(&cluster).text.contains(MISSING));
+    eventually("the path is unmounted", BOUND, || client.sneak(&cluster).text.contains(MISSING));
     client.open(&cluster).refused("structural-protected-path");
     assert_eq!(client.open(&plain).ok(), "plain");
 }
@@ -194,7 +194,7 @@ fn checkout() -> (TempDir, PathBuf) {
 #[test]
 fn own_program_writable_by_others_is_not_started() {
     let (_checkout, ours) = checkout();
-    let world = World::run_by(ours.clone(), |_| {});
+    let world = World::with_programs(ours.clone(), |_| {});
     let note = world.file("docs/note.txt", "note");
     let mode =
         |name: &str, mode| fs::set_permissions(ours.join(name), fs::Permissions::from_mode(mode)).unwrap();
@@ -204,7 +204,7 @@ fn own_program_writable_by_others_is_not_started() {
         let message = refusal(&mut client);
         assert!(message.contains(name) && message.contains("other users can write it"), "{message}");
         mode(name, 0o755);
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         assert_eq!(world.connect("filesystem").read(&note).ok(), "note");
     }
 }
@@ -227,7 +227,7 @@ fn program_writable_by_another_server_is_not_started() {
         let folder = world.path("tools");
         world.connect("own").hang_up();
         let mut client = world.connect("hostile");
-        world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+        world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
         client.call("change", json!({ "path": folder.join("notes") })).ok();
         let at = folder.join("own");
         for (server, place) in [("own", &at), ("linked", &folder.join("link"))] {
@@ -260,9 +260,9 @@ fn own_programs_in_granted_checkout_are_read_only() {
     fs::write(ours.join("built.d"), "built").unwrap();
     let source = ours.ancestors().nth(2).unwrap().join("source.rs");
     fs::write(&source, "source").unwrap();
-    let world = World::run_by(ours.clone(), hostile::install);
+    let world = World::with_programs(ours.clone(), hostile::install);
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.call("change", json!({ "path": source })).ok();
     let program = ours.join("ironcurtain-sandbox");
     let before = fs::read(&program).unwrap();
@@ -281,7 +281,7 @@ fn own_programs_in_granted_checkout_are_read_only() {
     }
     assert_eq!(fs::read(&program).unwrap(), before);
     client.call("change", json!({ "path": source })).ok();
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.open(&ours.join("built.d")).ok(), "built");
 }
 
@@ -294,12 +294,12 @@ fn client_configuration_is_denied_in_home_and_asks_in_project() {
     client
         .call("change", json!({ "path": own }))
         .refused("what is started from there could go around IronCurtain");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.call("change", json!({ "path": note })).ok();
     client.call("change", json!({ "path": note })).ok();
-    world.person.asked();
+    world.user.asked();
     client.call("change", json!({ "path": project })).refused("the user denied this call");
-    let asked = world.person.asked();
+    let asked = world.user.asked();
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert_eq!(asked[0].rule, "structural-starts-programs");
     assert!(

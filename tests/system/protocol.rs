@@ -17,7 +17,7 @@ fn error(client: &mut Client, line: &[u8]) -> (i64, String) {
     (answer["error"]["code"].as_i64().unwrap(), answer["error"]["message"].as_str().unwrap().to_owned())
 }
 
-fn lives(client: &mut Client) {
+fn assert_session_works(client: &mut Client) {
     assert_eq!(client.call("echo", json!({ "n": 1 })).ok(), r#"{"n":1}"#);
 }
 
@@ -68,7 +68,7 @@ fn invalid_client_messages_get_errors() {
         assert!(got == code && message.contains(text), "{line}: {got} {message}");
     }
     assert_eq!(error(&mut client, b"\xff\xfe{}").0, -32700);
-    lives(&mut client);
+    assert_session_works(&mut client);
     assert!(world.audit().intact);
 }
 
@@ -94,7 +94,7 @@ fn batch_is_accepted_in_the_protocol_version_that_defines_it() {
     client.outcome(72).refused("structural-protected-path");
     assert_eq!(client.answer(73)["result"]["tools"][1]["name"], json!("open"));
     assert_eq!(error(&mut client, b"[]").0, -32600);
-    lives(&mut client);
+    assert_session_works(&mut client);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn progress_token_reports_pending_approval() {
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     for _ in 0..2 {
-        world.person.will(Next::Ignore);
+        world.user.will(Next::Ignore);
     }
     client.begin_call("open", json!({ "path": world.file("docs/other.txt", "other") }));
     let call = json!({ "name": "open", "arguments": { "path": secret }, "_meta": { "progressToken": "t" } });
@@ -119,8 +119,8 @@ fn progress_token_reports_pending_approval() {
     client.send(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call } }),
     );
-    eventually("its end", BOUND, || world.person.withdrawn() == [Withdrawn::Cancelled]);
-    lives(&mut client);
+    eventually("the session ends", BOUND, || world.user.withdrawn() == [Withdrawn::Cancelled]);
+    assert_session_works(&mut client);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn first_request_must_be_initialize() {
     let answer = client.request("tools/list", json!({}));
     assert_eq!(answer["error"]["message"], "the first request must be `initialize`");
     client.handshake();
-    lives(&mut client);
+    assert_session_works(&mut client);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn longest_message_passes_and_one_more_byte_is_refused() {
     let refused = client.answer(902);
     let expected = format!("the message has {} bytes; at most {MAX} are taken", MAX + 1);
     assert_eq!(refused["error"]["message"], expected);
-    lives(&mut client);
+    assert_session_works(&mut client);
 }
 
 #[test]
@@ -159,9 +159,9 @@ fn stdout_noise_is_logged_and_ignored() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     assert_eq!(client.plain("noise").ok(), "sorry");
-    lives(&mut client);
+    assert_session_works(&mut client);
     let session = world.home.sessions().join(&world.sessions()[0].id).join("session.log");
-    eventually("the noise in the log", BOUND, || {
+    eventually("the noise is in the log", BOUND, || {
         let log = std::fs::read_to_string(&session).unwrap_or_default();
         log.contains("this is no message") && log.contains("an answer to a request that was not made: 999")
     });
@@ -174,7 +174,7 @@ fn crashed_server_fails_its_calls_and_restarts_initialized() {
     let waiting = client.begin_call("slow", json!({}));
     client.plain("die").refused("the server ended before it answered");
     client.outcome(waiting);
-    lives(&mut client);
+    assert_session_works(&mut client);
     let heard: Value = serde_json::from_str(client.plain("heard").ok()).unwrap();
     assert_eq!(heard[0]["method"], "notifications/initialized");
     assert!(
@@ -189,8 +189,10 @@ fn crash_looping_server_is_backed_off() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let rests = "it ended 3 times right after its start";
-    eventually("it is given a rest", BOUND, || client.plain("die").refused("the server").contains(rests));
-    eventually("another try", BOUND, || !client.plain("heard").is_error);
+    eventually("the server is backed off", BOUND, || {
+        client.plain("die").refused("the server").contains(rests)
+    });
+    eventually("the server is started again", BOUND, || !client.plain("heard").is_error);
 }
 
 #[test]
@@ -205,7 +207,7 @@ fn call_to_silent_server_can_be_cancelled() {
         answer["error"]["message"],
         format!("the id {slow} is in use by a request that has no answer yet")
     );
-    lives(&mut client);
+    assert_session_works(&mut client);
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": slow, "reason": "bored" } }));
     let heard = client.plain("heard");
     let heard: Value = serde_json::from_str(heard.ok()).unwrap();
@@ -235,13 +237,13 @@ fn cancelling_a_call_closes_its_question() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
-    world.person.will(Next::Ignore);
+    world.user.will(Next::Ignore);
     let call = client.begin_call("open", json!({ "path": secret }));
-    eventually("the question", BOUND, || world.person.asked().len() == 1);
+    eventually("the question is asked", BOUND, || world.user.asked().len() == 1);
     client.send(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call } }),
     );
-    eventually("its end", BOUND, || world.person.withdrawn() == [Withdrawn::Cancelled]);
+    eventually("the question is closed", BOUND, || world.user.withdrawn() == [Withdrawn::Cancelled]);
     client.sneak(&secret).refused("os error 2)");
     let open: Vec<_> = world.activity().into_iter().filter(|e| e.tool.as_deref() == Some("open")).collect();
     let mut events: Vec<&str> = open.iter().map(|e| e.event.as_str()).collect();
@@ -256,7 +258,7 @@ fn giant_response_arrives_and_oversized_response_is_an_error() {
     let mut client = world.connect("hostile");
     assert_eq!(client.call("big", json!({ "bytes": 60_000_000 })).ok().len(), 60_000_000);
     client.call("big", json!({ "bytes": MAX })).refused("IronCurtain takes at most 64 MB");
-    lives(&mut client);
+    assert_session_works(&mut client);
 }
 
 #[test]
@@ -276,14 +278,14 @@ fn long_response_arrives_intact_beside_other_calls() {
 #[test]
 fn non_reading_client_does_not_block_others() {
     let world = hostile::world();
-    let mut deaf = world.connect_deaf("hostile");
+    let mut deaf = world.connect_non_reading("hostile");
     for _ in 0..40 {
         deaf.begin_call("big", json!({ "bytes": 20_000_000 }));
     }
     let mut client = world.connect("hostile");
     let began = Instant::now();
     for _ in 0..20 {
-        lives(&mut client);
+        assert_session_works(&mut client);
     }
     assert!(began.elapsed() < BOUND);
 }
@@ -350,5 +352,5 @@ fn incomplete_stateless_request_is_an_error_and_handshake_may_follow() {
     let missing = "`params._meta` has no `io.modelcontextprotocol/protocolVersion` that is a text";
     assert_eq!((&answer["error"]["code"], &answer["error"]["message"]), (&json!(-32602), &json!(missing)));
     client.handshake();
-    lives(&mut client);
+    assert_session_works(&mut client);
 }

@@ -36,7 +36,7 @@ fn world() -> World {
 }
 
 fn only(world: &World) -> Question {
-    let asked = world.person.asked();
+    let asked = world.user.asked();
     assert_eq!(asked.len(), 1, "{asked:?}");
     asked.into_iter().next().unwrap()
 }
@@ -98,7 +98,7 @@ fn push_to_unknown_remote_lists_remote_and_branch_first() {
     // The offer's label says the same and does not mention reading a folder.
     let pushes = "may push main to https://evil.example/stolen.git and 1 other thing";
     assert_eq!(yes(&question), ["this exact call".to_owned(), format!("{} {pushes}", question.client.name)]);
-    world.person.will(*once());
+    world.user.will(*once());
     assert!(client.call("git_push", arguments).ok().contains("origin"));
 }
 
@@ -119,15 +119,15 @@ fn mail_question_names_recipients_and_issue_question_its_repository() {
         "{:?}",
         question.offers
     );
-    assert!(question.arguments.contains(&pair("body", &"x".repeat(300))), "the details have all of it");
+    assert!(question.arguments.contains(&pair("body", &"x".repeat(300))), "the details are complete");
     let issue = json!({ "owner": "acme", "repo": "app", "title": "It leaks", "content": "how" });
     client.call("create_issue", issue).refused("the user denied this call");
     let question = only(&world);
     let object = vec![Piece::Ours("to "), foreign("acme/app"), Piece::Ours(" on GitHub")];
     assert_eq!(question.consequences, [saying(Verb::Publish, object)]);
     assert_eq!(question.with, [pair("title", "It leaks"), pair("content", "how")]);
-    assert_eq!(question.preview, None, "it is no file");
-    world.person.will(*once());
+    assert_eq!(question.preview, None, "the subject is not a file");
+    world.user.will(*once());
     assert!(client.call("send_email", mail).ok().contains("Figures"));
 }
 
@@ -161,7 +161,7 @@ fn folder_access_for_new_file_and_autostart_are_separate_lines() {
     );
     assert_eq!(question.consequences[0].verb, Verb::Plant);
     assert_eq!(question.also, [runs]);
-    world.person.will(*once());
+    world.user.will(*once());
     client.write(&new, "three").ok();
     assert_eq!(std::fs::read_to_string(&new).unwrap(), "three");
 }
@@ -189,9 +189,9 @@ fn unreadably_long_question_is_refused_and_shorter_is_shown_in_full() {
     let path = world.path("docs/new.txt");
     let mut client = world.connect("filesystem");
     client.write(&path, &"x".repeat(300 * 1024)).refused("this call sends 300 kB of text, too long to show");
-    assert_eq!(world.person.count(), 0);
+    assert_eq!(world.user.count(), 0);
     let long = "y\n".repeat(100 * 1024);
-    world.person.will(*once());
+    world.user.will(*once());
     client.write(&path, &long).ok();
     let Some(Preview::Content(shown)) = only(&world).preview else { panic!("no content") };
     assert_eq!((shown.len(), std::fs::read_to_string(&path).unwrap() == long), (long.len() - 1, true));
@@ -204,10 +204,10 @@ fn file_type_change_at_path_asks_again() {
         let (file, new) = (world.file("docs/a.txt", "a"), world.path("docs/new.txt"));
         let mut client = world.connect("filesystem");
         let then = |change: Box<dyn FnOnce(&Question) + Send>| {
-            world.person.will(Next::After(change, Box::new(Next::Allow(Reach::Paths, lifetime))));
+            world.user.will(Next::After(change, Box::new(Next::Allow(Reach::Paths, lifetime))));
         };
         let verbs = || {
-            let asked = world.person.asked();
+            let asked = world.user.asked();
             asked
                 .iter()
                 .map(|q| (q.consequences[0].verb, q.consequences[0].note.clone().unwrap()))
@@ -222,8 +222,8 @@ fn file_type_change_at_path_asks_again() {
             (Verb::Overwrite, "1 of 1 line is removed, 1 is added".to_owned()),
         ];
         assert_eq!(verbs(), expected);
-        assert_eq!(std::fs::read_to_string(&new).unwrap(), "the person's");
-        assert_eq!(world.grants(), [], "a yes to something else gives nothing");
+        assert_eq!(std::fs::read_to_string(&new).unwrap(), "the user's file");
+        assert_eq!(world.grants(), [], "an approval of something else has no effect");
         // The path was a file and is now a folder.
         let at = file.clone();
         then(Box::new(move |_| {
@@ -240,10 +240,10 @@ fn file_type_change_at_path_asks_again() {
         then(Box::new(move |_| std::fs::write(at, "longer than it was").unwrap()));
         if lifetime == Lifetime::Once {
             client.write(&new, "mine").refused("the user denied this call");
-            let shown = world.person.asked().pop().unwrap().preview;
+            let shown = world.user.asked().pop().unwrap().preview;
             let now = "-longer than it was\n… no line end\n+mine\n… no line end";
             assert_eq!(shown, Some(Preview::Diff(now.to_owned())));
-            world.person.will(*once());
+            world.user.will(*once());
         }
         client.write(&new, "mine").ok();
         assert_eq!(verbs().len(), 1);
@@ -272,9 +272,9 @@ fn write_and_edit_questions_show_a_line_diff() {
             "{question:?}"
         );
     }
-    world.person.will(*once());
+    world.user.will(*once());
     client.call("edit_file", edits).ok();
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), after, "what a yes writes is what was shown");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), after, "the written content is what was shown");
     assert_eq!(only(&world).preview, Some(Preview::Diff(lines.to_owned())));
     std::fs::write(&file, b"\0\xff").unwrap();
     client.write(&file, "text").refused("the user denied this call");

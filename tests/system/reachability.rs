@@ -18,7 +18,7 @@ fn world(sandbox: &Value) -> World {
 /// Calls a tool that names no resource, and returns the number of questions.
 fn asks(world: &World, client: &mut Client) -> usize {
     client.call("echo", json!({ "n": 1, "text": "/etc/passwd" }));
-    world.person.asked().len()
+    world.user.asked().len()
 }
 
 #[test]
@@ -32,11 +32,11 @@ fn calls_that_reach_nothing_need_no_approval() {
     }
     // The server's hidden access attempts find nothing.
     client.sneak(&file).refused("No such file");
-    assert_eq!(world.person.asked().len(), 0);
+    assert_eq!(world.user.asked().len(), 0);
     assert!(world.log().contains(r#""rule":"allow-what-reaches-nothing""#));
     // A call that names a path still asks.
     client.open(&file).refused("the user denied this call");
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
 }
 
 #[test]
@@ -65,13 +65,13 @@ fn granted_access_requires_approval_until_revoked() {
     let file = world.file("docs/plan.txt", "secret");
     let mut client = world.connect("hostile");
     assert_eq!(asks(&world, &mut client), 0);
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     client.open(&file).ok();
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
     // The file is now mounted for all of the server's tools.
     assert_eq!(asks(&world, &mut client), 1);
     world.revoke_only_grant();
-    eventually("nobody is asked again", BOUND, || asks(&world, &mut client) == 0);
+    eventually("no question is asked any more", BOUND, || asks(&world, &mut client) == 0);
 }
 
 #[test]
@@ -79,15 +79,17 @@ fn one_call_grant_makes_concurrent_calls_ask() {
     let world = world(&json!({}));
     let file = world.file("docs/plan.txt", "secret");
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     let lingers = client.begin_call("linger", json!({ "path": file }));
-    eventually("the file is shown", std::time::Duration::from_secs(10), || !world.grants().is_empty());
-    world.person.asked();
+    eventually("the file is mounted", std::time::Duration::from_secs(10), || !world.grants().is_empty());
+    world.user.asked();
     assert_eq!(asks(&world, &mut client), 1);
     let cancelled =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": lingers } });
     client.send(&cancelled);
-    eventually("it is free again", std::time::Duration::from_secs(10), || asks(&world, &mut client) == 0);
+    eventually("the call is free again", std::time::Duration::from_secs(10), || {
+        asks(&world, &mut client) == 0
+    });
 }
 
 #[test]
@@ -109,19 +111,19 @@ fn impossible_network_call_is_refused_and_names_the_missing_entry() {
         let outcome = world.connect("hostile").call("now", address.clone());
         let help = r#"write `"network": { "allowedDomains": ["docs.example.org"] }` into `sandbox`"#;
         assert!(outcome.refused("the server `hostile` has no network").contains(help), "{}", outcome.text);
-        assert_eq!(world.person.asked().len(), 0);
+        assert_eq!(world.user.asked().len(), 0);
         assert!(world.log().contains(r#""rule":"no-network""#));
     }
     // Calls that can succeed ask, as does a URL that needs no network.
     for open in [json!({ "network": { "allowedDomains": [], "askUnknown": true } }), json!(false)] {
         let world = fetches(open);
         world.connect("hostile").call("now", address.clone()).refused("the user denied this call");
-        assert_eq!(world.person.asked().len(), 1);
+        assert_eq!(world.user.asked().len(), 1);
     }
     let world = fetches(json!({}));
     let data = json!({ "url": "data:text/plain,a" });
     world.connect("hostile").call("now", data).refused("the user denied this call");
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
 }
 
 #[test]
@@ -138,13 +140,13 @@ fn unmountable_path_is_refused_with_advice() {
         client.open(&at(name)).refused(special);
     }
     client.call("change", json!({ "path": at("pipe") })).refused(special);
-    assert_eq!(world.person.asked().len(), 0);
+    assert_eq!(world.user.asked().len(), 0);
     assert_eq!(world.log().matches(r#""rule":"out-of-reach""#).count(), 3);
     // Calls that can succeed ask: a sibling file, and a symlink to it.
     std::os::unix::fs::symlink(&file, at("link")).unwrap();
     for path in [file, at("link")] {
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         assert_eq!(client.open(&path).ok(), "plan");
     }
-    assert_eq!(world.person.asked().len(), 2);
+    assert_eq!(world.user.asked().len(), 2);
 }

@@ -58,9 +58,9 @@ fn folder_removed_from_rule_is_unmounted() {
     assert_eq!(told.collect::<Vec<_>>(), expected.map(|(summary, closed)| (json!(summary), closed)));
     // The next call asks, regardless of existing mounts.
     client.open(&open).refused("the user denied this call");
-    eventually("it is no root any more", BOUND, || world.roots() == [world.path("kept")]);
+    eventually("the folder is no longer a root", BOUND, || world.roots() == [world.path("kept")]);
     // The roots shrink first, then the path is unmounted.
-    eventually("it is gone", BOUND, || client.sneak(&open).text.contains(MISSING));
+    eventually("the folder is unmounted", BOUND, || client.sneak(&open).text.contains(MISSING));
     assert_eq!(client.sneak(&other).ok(), "kept");
     assert_eq!(world.sessions()[0].server_pid, server);
 }
@@ -75,7 +75,7 @@ fn server_holding_files_removed_from_rule_is_restarted() {
     client.call("clutch", json!({ "where": open })).ok();
     let server = world.sessions()[0].server_pid;
     world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
-    eventually("it is started anew", BOUND, || {
+    eventually("the server is restarted", BOUND, || {
         let now = world.sessions()[0].server_pid;
         now.is_some() && now != server
     });
@@ -103,9 +103,11 @@ fn in_flight_call_loses_access_removed_by_policy() {
     let mut client = world.connect("hostile");
     client.begin_call("slow", json!({ "path": secret }));
     client.begin_call("slow", json!({ "path": kept }));
-    eventually("what both need", BOUND, || [&secret, &kept].iter().all(|path| !client.sneak(path).is_error));
+    eventually("both calls hold their mounts", BOUND, || {
+        [&secret, &kept].iter().all(|path| !client.sneak(path).is_error)
+    });
     world.changes_policy(|w| w.edit(POLICY, |p| rules(p).retain(|rule| rule["name"] != "docs")));
-    eventually("the end of the mount", BOUND, || client.sneak(&secret).text.contains(MISSING));
+    eventually("the path is unmounted", BOUND, || client.sneak(&secret).text.contains(MISSING));
     assert_eq!(client.sneak(&kept).ok(), "kept");
 }
 
@@ -115,16 +117,16 @@ fn policy_change_rejudges_open_question() {
         let world = hostile::world();
         let note = world.file("docs/note.txt", "note");
         let mut client = world.connect("hostile");
-        world.person.will(Next::Ignore);
+        world.user.will(Next::Ignore);
         let call = client.begin_call("open", json!({ "path": note }));
-        eventually("the question", BOUND, || world.person.count() == 1);
+        eventually("the question is asked", BOUND, || world.user.count() == 1);
         world.changes_policy(|w| w.put_first(rule("settled", json!({ "tool": ["open"] }), then)));
         match outcome {
             Err(because) => drop(client.outcome(call).refused(because).to_owned()),
             Ok(text) => assert_eq!(client.outcome(call).ok(), text),
         }
-        assert_eq!(world.person.withdrawn(), [Withdrawn::Settled]);
-        assert_eq!(world.person.count(), 1);
+        assert_eq!(world.user.withdrawn(), [Withdrawn::Settled]);
+        assert_eq!(world.user.count(), 1);
     }
 }
 
@@ -135,24 +137,24 @@ fn policy_change_invalidates_late_approval() {
     let note = world.file("docs/note.txt", "note");
     let mut client = world.connect("hostile");
     for then in ["escalate", "deny"] {
-        world.person.will(Next::Ignore);
+        world.user.will(Next::Ignore);
         client.open(&note).refused("did not answer within 1 s");
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         assert!(world.ask_again());
-        world.person.asked();
+        world.user.asked();
         world.changes_policy(|w| w.put_first(rule("other", json!({ "tool": ["open"] }), then)));
         let is_asked = then == "escalate";
         if is_asked {
             // A denial would also cancel the late approval.
-            world.person.will(Next::Close);
+            world.user.will(Next::Close);
         }
         let denied = if is_asked { "closed without an answer" } else { "DENIED: other (rule `other`)" };
         client.open(&note).refused(denied);
-        assert_eq!(world.person.asked().len(), usize::from(is_asked));
+        assert_eq!(world.user.asked().len(), usize::from(is_asked));
         world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
         // The approval applies to the answered question.
         assert_eq!(client.open(&note).ok(), "note");
-        assert_eq!((world.person.count(), world.questions().missed), (0, vec![]));
+        assert_eq!((world.user.count(), world.questions().missed), (0, vec![]));
     }
 }
 
@@ -182,7 +184,7 @@ fn file_changes_are_detected_for_every_write_style() {
     std::fs::copy(world.config(POLICY), &elsewhere).unwrap();
     std::fs::remove_file(world.config(POLICY)).unwrap();
     std::os::unix::fs::symlink(&elsewhere, world.config(POLICY)).unwrap();
-    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
+    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
     // A new session proves that the symlink has been processed.
     world.connect("hostile").hang_up();
     both(&|text| std::fs::write(&elsewhere, text).unwrap());
@@ -238,10 +240,14 @@ fn policy_change_and_each_call_record_policy_hashes() {
     assert_eq!(started["policyHash"], json!(before));
     assert!(world.audit().intact);
     let counted = "Kinds of calls that come out otherwise: 0 looser, 1 stricter";
-    eventually("the counts", BOUND, || world.activity().iter().any(|entry| entry.summary == counted));
+    eventually("the counts are current", BOUND, || {
+        world.activity().iter().any(|entry| entry.summary == counted)
+    });
     world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
     let counted = "Kinds of calls that come out otherwise: 1 looser, 0 stricter";
-    eventually("the counts", BOUND, || world.activity().iter().any(|entry| entry.summary == counted));
+    eventually("the counts are current", BOUND, || {
+        world.activity().iter().any(|entry| entry.summary == counted)
+    });
 }
 
 #[test]
@@ -261,7 +267,7 @@ fn next_session_uses_current_servers() {
     assert!(trouble.contains("server `hostile`: `comand`: unknown field"), "{trouble}");
     assert!(environ(&mut world.connect("hostile")));
     world.replaces(SERVERS, &good);
-    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
+    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
     // A removed server stays available only to the sessions that have it.
     world.edit(SERVERS, |servers| *servers = json!({ "other": servers["hostile"] }));
     let refused = world.start("hostile").request("initialize", json!({}));
@@ -282,7 +288,7 @@ fn next_session_uses_current_settings() {
     let mut next = world.connect("hostile");
     let seconds = |client: &mut Client| {
         client.open(&note).refused("the user denied this call");
-        world.person.asked()[0].deadline.as_secs()
+        world.user.asked()[0].deadline.as_secs()
     };
     assert_eq!((seconds(&mut running), seconds(&mut next)), (45, 7));
     world.replaces(SETTINGS, r#"{ "questionDeadlineSeconds": 0 }"#);
@@ -296,7 +302,7 @@ fn policy_change_ends_grants_it_no_longer_permits() {
     let world = hostile::world();
     let note = world.file("docs/note.txt", "note");
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.open(&note).ok();
     let within = json!({ "paths": { "roles": ["read-path"], "within": world.path("docs") } });
     world.changes_policy(|w| w.put_first(rule("closed", within, "deny")));

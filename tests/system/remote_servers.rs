@@ -61,12 +61,12 @@ fn remote_server_calls_are_judged_approved_and_recorded() {
     let mut client = world.connect("far");
     client.request("tools/list", json!({}));
     assert_eq!(client.say("hello").ok(), r#"{"text":"hello"}"#);
-    assert_eq!(world.person.count(), 0);
+    assert_eq!(world.user.count(), 0);
 
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     let looked = client.call("look", json!({ "path": report }));
     assert_eq!(looked.ok(), json!({ "path": report }).to_string());
-    let asked = world.person.asked();
+    let asked = world.user.asked();
     assert_eq!(
         (paths(&asked[0]), asked[0].remote, asked[0].sandboxed),
         (vec![report.to_str().unwrap()], true, false)
@@ -74,22 +74,24 @@ fn remote_server_calls_are_judged_approved_and_recorded() {
     assert_eq!(asked[0].server_command, far.url());
     client.call("look", json!({ "path": report })).refused("DENIED");
     client.call("look", json!({ "path": secret })).refused("protected");
-    assert_eq!(world.person.asked().len(), 1, "what is protected is not asked about");
+    assert_eq!(world.user.asked().len(), 1, "protected paths are not asked about");
 
     let Reply::Sessions(sessions) = world.request(Request::Sessions) else { panic!() };
     assert_eq!((sessions[0].remote, sessions[0].sandboxed, sessions[0].server_pid), (true, false, None));
-    assert_eq!(sessions[0].roots, [], "it sees no file");
+    assert_eq!(sessions[0].roots, [], "the server sees no file");
     client.hang_up();
-    eventually("it is told that the session is over", BOUND, || far.methods().contains(&"DELETE".to_owned()));
+    eventually("the server receives the end of the session", BOUND, || {
+        far.methods().contains(&"DELETE".to_owned())
+    });
 
     let all = far.asked();
     assert!(all.iter().all(|asked| asked.header("authorization") == "Bearer abc123def"));
     assert!(all.iter().all(|asked| asked.header("x-team") == "blue" && asked.path == "/mcp"));
     let greetings = all.iter().filter(|asked| asked.method() == "initialize").count();
-    assert_eq!(greetings, 1, "it is greeted once, however early the client greets");
+    assert_eq!(greetings, 1, "the server is initialized once, however early the client is");
     let greeting = &all[0];
     assert_eq!((greeting.method(), greeting.header("mcp-session-id")), ("initialize", ""));
-    assert_eq!(greeting.body["params"]["capabilities"], json!({}), "it is told of no roots");
+    assert_eq!(greeting.body["params"]["capabilities"], json!({}), "the server gets no roots");
     let later = |asked: &fake_server::Asked| {
         (
             asked.header("mcp-session-id") == fake_server::SESSION,
@@ -106,7 +108,7 @@ fn remote_server_calls_are_judged_approved_and_recorded() {
         assert_eq!((&entry["host"], &entry["sandboxed"]), (&json!("127.0.0.1"), &json!(false)));
         assert_eq!(entry["policyDecision"]["status"], "allow");
     }
-    assert!(!world.log().contains("abc123def"), "no header is on record");
+    assert!(!world.log().contains("abc123def"), "no header is recorded");
     assert!(world.audit().intact);
 }
 
@@ -116,11 +118,11 @@ fn remote_server_grant_allows_calls_and_mounts_nothing() {
     let world = world(&json!({ "url": far.url() }));
     let report = world.file("docs/report.txt", "numbers");
     let mut client = world.connect("far");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     for _ in 0..2 {
         client.call("look", json!({ "path": report })).ok();
     }
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
     let Reply::Sessions(sessions) = world.request(Request::Sessions) else { panic!() };
     assert_eq!(sessions[0].roots, []);
     let Reply::Grants(grants) = world.request(Request::Grants) else { panic!() };

@@ -22,7 +22,7 @@ for m in messages():
     ))
 }
 
-fn lives(client: &mut Client) {
+fn assert_session_works(client: &mut Client) {
     assert_eq!(client.plain("echo").ok(), "done");
 }
 
@@ -46,7 +46,7 @@ fn malformed_response_is_an_error() {
         let world = odd("noise", data);
         let mut client = world.connect("hostile");
         client.plain("noise").refused(why);
-        lives(&mut client);
+        assert_session_works(&mut client);
     }
 }
 
@@ -81,13 +81,13 @@ for m in messages():
         client.plain("die").refused("the server ended before it answered: it ended by signal 11").to_owned();
     assert!(told.contains("Traceback: no \\u{1b}[31mway"), "{told}");
     assert!(told.contains("[redacted: a token]") && !told.contains("ghp_abc") && told.len() < 2000, "{told}");
-    lives(&mut client);
+    assert_session_works(&mut client);
     let outcome = || {
         let record = world.log();
         let mut lines = record.lines();
         lines.find(|line| line.contains("\"outcome\"") && line.contains("signal 11")).map(str::to_owned)
     };
-    eventually("it is on record", BOUND, || outcome().is_some());
+    eventually("the exit is recorded", BOUND, || outcome().is_some());
     let outcome = outcome().unwrap();
     assert!(outcome.contains("Traceback") && !outcome.contains("ghp_abc"), "{outcome}");
 }
@@ -188,7 +188,7 @@ fn client_exit_ends_session_with_a_call_in_flight() {
     client.plain("heard").ok();
     drop(client);
     let began = std::time::Instant::now();
-    eventually("its end", BOUND, || {
+    eventually("the session ends", BOUND, || {
         let shown: Value = serde_json::from_slice(&machine.command(&["sessions", "--json"]).stdout).unwrap();
         shown["sessions"].as_array().unwrap().is_empty()
     });

@@ -68,7 +68,7 @@ fn no_call_is_allowed_after_revocation() {
         at(99),
         at(100),
     );
-    assert_eq!(late, 0, "a call was allowed that was sent {last:?} after the request");
+    assert_eq!(late, 0, "a call sent {last:?} after the request was allowed");
     // One in ten may be slow because the machine is busy.
     assert!(slow * 10 <= found.len(), "{slow} of {} were not proved within {PROVED:?}", found.len());
 }
@@ -85,13 +85,13 @@ fn revocations(rounds: usize) -> Vec<Round> {
 }
 
 fn round(world: &World, client: &mut Client, secret: &Path) -> Round {
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Always));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Always));
     client.open(secret).ok();
     let grant = world.grants()[0].id.clone();
     let (done, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (requested, proved, restarts, calls) = std::thread::scope(|scope| {
         let looping = scope.spawn(|| looping(client, secret, &done, &answered));
-        eventually("the calls loop", BOUND, || answered.load(Ordering::Relaxed) > 10 * LOOPING);
+        eventually("the calls are running", BOUND, || answered.load(Ordering::Relaxed) > 10 * LOOPING);
         let requested = Instant::now();
         let reply = world.request(Request::Revoke { grant });
         let proved = requested.elapsed();
@@ -102,7 +102,7 @@ fn round(world: &World, client: &mut Client, secret: &Path) -> Round {
     client.sneak(secret).refused("os error 2)");
     let allowed = calls.into_iter().filter_map(|(sent, allowed)| allowed.then_some(sent));
     let last = allowed.max().unwrap();
-    world.person.asked();
+    world.user.asked();
     Round { proved, last_allowed: last.saturating_duration_since(requested), restarts }
 }
 
@@ -134,7 +134,7 @@ fn looping(
 fn allow_always(machine: &mut Machine, client: &mut Client, path: &Path) -> String {
     let before = grants(machine).len();
     let call = client.begin_call("open", json!({ "path": path }));
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     machine.types("5");
     client.outcome(call).ok();
     let grants = grants(machine);
@@ -154,19 +154,19 @@ fn said(machine: &Machine, arguments: &[&str]) -> String {
 }
 
 /// Returns the number of recorded ends of a grant.
-fn ends_on_record(machine: &Machine, id: &str) -> usize {
+fn recorded_ends(machine: &Machine, id: &str) -> usize {
     let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
     let is_its = |line: &&str| line.contains("\"event\":\"revoked\"") && line.contains(&format!("\"{id}\""));
     log.lines().filter(is_its).count()
 }
 
 /// Revokes a grant while the revocation cannot be stored, kills the daemon, and restarts it once storing works.
-fn taken_back_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&Machine, T), because: &str) {
+fn revoke_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&Machine, T), because: &str) {
     let mut machine = Machine::new(hostile::install);
     let (secret, other) =
         (machine.file("docs/secret.txt", "secret"), machine.file("docs/other.txt", "other"));
     machine.start();
-    hostile::answers_before_on(&machine);
+    hostile::make_server_known_on(&machine);
     let mut client = machine.connect();
     let id = allow_always(&mut machine, &mut client, &secret);
     let kept = allow_always(&mut machine, &mut client, &other);
@@ -204,15 +204,15 @@ fn taken_back_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&M
     let mut client = machine.connect();
     let ids =
         || grants(&machine).iter().map(|grant| grant["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
-    eventually("only the other one is left", BOUND, || ids() == [kept.clone()]);
-    eventually("it is on record", BOUND, || ends_on_record(&machine, &id) >= 1);
-    eventually("there is no trouble", BOUND, || said(&machine, &["status"]).contains(" is protecting "));
+    eventually("only the other grant is left", BOUND, || ids() == [kept.clone()]);
+    eventually("the revocation is recorded", BOUND, || recorded_ends(&machine, &id) >= 1);
+    eventually("no problem is reported", BOUND, || said(&machine, &["status"]).contains(" is protecting "));
     assert_eq!(client.open(&other).ok(), "other");
     let again = machine.command(&["grants", "revoke", &id]);
     let again = String::from_utf8(again.stderr).unwrap();
     assert!(again.contains("and that is stored"), "{again}");
     let call = client.begin_call("open", json!({ "path": secret }));
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     machine.types("0");
     client.outcome(call).refused("the user denied this call");
     client.sneak(&secret).refused("os error 2)");
@@ -221,8 +221,8 @@ fn taken_back_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&M
 
 #[test]
 fn revocation_on_full_disk_is_permanent() {
-    let fill = |machine: &Machine| machine.limit_files(Some(room_of_the_log(machine)));
-    taken_back_while(fill, |_, ()| {}, "the audit log cannot be written: File too large");
+    let fill = |machine: &Machine| machine.limit_file_size(Some(room_of_the_log(machine)));
+    revoke_while(fill, |_, ()| {}, "the audit log cannot be written: File too large");
 }
 
 fn room_of_the_log(machine: &Machine) -> u64 {
@@ -236,7 +236,7 @@ fn revocation_with_locked_database_is_permanent() {
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         other
     };
-    taken_back_while(lock, |_, other| drop(other), "database is locked");
+    revoke_while(lock, |_, other| drop(other), "database is locked");
 }
 
 /// Capabilities that exempt a process from file modes.
@@ -247,11 +247,15 @@ fn revocation_in_read_only_folder_is_stored_through_open_files() {
     let mut machine = Machine::new(hostile::install);
     let (secret, other) =
         (machine.file("docs/secret.txt", "secret"), machine.file("docs/other.txt", "other"));
-    machine.start_minding_modes();
+    machine.start_without_mode_exemption();
     let status = std::fs::read_to_string(format!("/proc/{}/status", machine.pid())).unwrap();
     let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap().trim();
-    assert_eq!(u64::from_str_radix(capabilities, 16).unwrap() & BEYOND_MODES, 0, "modes do not hinder it");
-    hostile::answers_before_on(&machine);
+    assert_eq!(
+        u64::from_str_radix(capabilities, 16).unwrap() & BEYOND_MODES,
+        0,
+        "file modes do not restrict the daemon"
+    );
+    hostile::make_server_known_on(&machine);
     let mut client = machine.connect();
     let id = allow_always(&mut machine, &mut client, &secret);
     let kept = allow_always(&mut machine, &mut client, &other);
@@ -266,10 +270,10 @@ fn revocation_in_read_only_folder_is_stored_through_open_files() {
     assert_eq!(client.open(&other).ok(), "other");
     machine.kill();
     set(0o700);
-    machine.start_minding_modes();
+    machine.start_without_mode_exemption();
     let left: Vec<Value> = grants(&machine).iter().map(|grant| grant["id"].clone()).collect();
     assert_eq!(left, [json!(kept)]);
-    assert_eq!(ends_on_record(&machine, &id), 1);
+    assert_eq!(recorded_ends(&machine, &id), 1);
     machine.verify();
 }
 
@@ -284,7 +288,7 @@ fn kill_during_revocation_keeps_log_and_grants_consistent() {
     let secret = machine.file("docs/secret.txt", "secret");
     let (mut gone, mut there) = (0, 0);
     machine.start();
-    hostile::answers_before_on(&machine);
+    hostile::make_server_known_on(&machine);
     for n in 0..kills() {
         let mut client = machine.connect();
         let mut ids: Vec<String> =
@@ -302,7 +306,7 @@ fn kill_during_revocation_keeps_log_and_grants_consistent() {
             revoking.join().unwrap()
         });
         machine.start();
-        eventually("what was left is stored", BOUND, || {
+        eventually("pending entries are stored", BOUND, || {
             said(&machine, &["status"]).contains(" is protecting ")
         });
         let left = grants(&machine);
@@ -312,8 +316,8 @@ fn kill_during_revocation_keeps_log_and_grants_consistent() {
         } else {
             gone += 1
         }
-        assert!(!(answered && is_there), "{n}: it was said to be taken back, and is there");
-        eventually("the record says the same", BOUND, || is_there == (ends_on_record(&machine, &id) == 0));
+        assert!(!(answered && is_there), "{n}: the grant was reported as revoked and still exists");
+        eventually("the audit log agrees", BOUND, || is_there == (recorded_ends(&machine, &id) == 0));
         machine.verify();
     }
     let _ = writeln!(std::io::stderr(), "killed {} times: {gone} grants gone, {there} still there", kills());
@@ -334,7 +338,7 @@ fn concurrent_revocations_of_one_and_all_grants_succeed() {
     let mut machine = Machine::new(hostile::install);
     let files: Vec<_> = (0..4).map(|n| machine.file(&format!("docs/{n}.txt"), "text")).collect();
     machine.start();
-    hostile::answers_before_on(&machine);
+    hostile::make_server_known_on(&machine);
     let mut client = machine.connect();
     let ids: Vec<String> = files.iter().map(|file| allow_always(&mut machine, &mut client, file)).collect();
     let home = machine.ours();
@@ -342,9 +346,9 @@ fn concurrent_revocations_of_one_and_all_grants_succeed() {
         let each = ids.iter().chain(&ids).map(|id| scope.spawn(|| revoke(&home, id))).collect::<Vec<_>>();
         each.into_iter().map(|one| one.join().unwrap()).collect()
     });
-    assert_eq!(done.iter().filter(|done| **done).count(), ids.len(), "each was taken back once: {done:?}");
+    assert_eq!(done.iter().filter(|done| **done).count(), ids.len(), "each grant was revoked once: {done:?}");
     assert!(grants(&machine).is_empty());
     files.iter().for_each(|file| drop(client.sneak(file).refused("os error 2)").to_owned()));
-    assert!(ids.iter().all(|id| ends_on_record(&machine, id) == 1));
+    assert!(ids.iter().all(|id| recorded_ends(&machine, id) == 1));
     machine.verify();
 }

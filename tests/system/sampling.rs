@@ -60,14 +60,14 @@ fn model(client: &mut Client) -> Value {
 #[test]
 fn sampling_question_shows_full_text_and_approval_reaches_the_model() {
     let world = world("");
-    world.person.will(Next::Allow(Reach::Request, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
     let mut client = connect(&world, &json!({ "sampling": {} }));
     assert!(client.call("now", json!({})).ok().contains("\"sampling\": {}"));
     let call = client.begin_call("heard", json!({}));
     let asked = model(&mut client);
     assert_eq!(asked["params"]["messages"][0]["content"]["text"], "what is in the letter?");
     assert!(client.outcome(call).ok().contains("a bill"));
-    let question = world.person.asked().remove(0);
+    let question = world.user.asked().remove(0);
     assert_eq!((question.consequences[0].verb, question.rule.as_str()), (Verb::AskModel, "sampling"));
     let Some(Preview::Content(text)) = &question.preview else { panic!("{question:?}") };
     assert_eq!(text, "system: be brief\nuser: what is in the letter?\nmaxTokens: 9");
@@ -82,13 +82,13 @@ fn sampling_question_shows_full_text_and_approval_reaches_the_model() {
 #[test]
 fn denied_sampling_never_reaches_client_and_server_gets_error() {
     let world = world("ask");
-    world.person.will(Next::Deny);
+    world.user.will(Next::Deny);
     let mut client = connect(&world, &json!({ "sampling": {} }));
     let refused = client.call("heard", json!({}));
     assert!(refused.ok().contains("DENIED: the user denied it"), "{}", refused.text);
     client.call("now", json!({})).ok();
     // The next one may be allowed.
-    world.person.will(Next::Allow(Reach::Request, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
     let call = client.begin_call("heard", json!({}));
     model(&mut client);
     assert!(client.outcome(call).ok().contains("a bill"));
@@ -101,14 +101,14 @@ fn sampling_setting_allows_or_denies_without_a_question() {
     let call = client.begin_call("heard", json!({}));
     model(&mut client);
     assert!(client.outcome(call).ok().contains("a bill"));
-    assert!(allowing.person.asked().is_empty() && allowing.log().contains("`sampling` is `allow`"));
+    assert!(allowing.user.asked().is_empty() && allowing.log().contains("`sampling` is `allow`"));
 
     let denying = world("deny");
     let mut client = connect(&denying, &json!({ "sampling": {} }));
     assert!(!client.call("now", json!({})).ok().contains("sampling"));
     let refused = client.call("heard", json!({}));
     assert!(refused.ok().contains("not available through IronCurtain to this client"), "{}", refused.text);
-    assert!(denying.person.asked().is_empty());
+    assert!(denying.user.asked().is_empty());
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn sampling_without_client_support_asks_nobody() {
     assert!(!client.call("now", json!({})).ok().contains("sampling"));
     let refused = client.call("heard", json!({}));
     assert!(refused.ok().contains("not available through IronCurtain to this client"), "{}", refused.text);
-    assert!(world.person.asked().is_empty());
+    assert!(world.user.asked().is_empty());
 }
 
 #[test]
@@ -127,30 +127,34 @@ fn sampling_approval_covers_one_request() {
     let mut clients = [(); 2].map(|()| connect(&world, &json!({ "sampling": {} })));
     let mut calls = Vec::new();
     for (n, client) in clients.iter_mut().enumerate() {
-        world.person.will(Next::Ignore);
+        world.user.will(Next::Ignore);
         calls.push(client.begin_call("heard", json!({})));
         // The same request again is a separate question.
-        eventually("it is asked about", BOUND, || world.person.count() == n + 1);
+        eventually("the question is asked", BOUND, || world.user.count() == n + 1);
     }
     assert!(!world.log().contains("it waits for the answer to the same question"));
-    world.person.answers_late(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
+    world.user.answer_late(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
     model(&mut clients[0]);
     assert!(clients[0].outcome(calls[0]).ok().contains("a bill"));
-    assert_eq!((world.questions().waiting.len(), world.person.withdrawn()), (1, vec![]), "it waits on");
-    world.person.answers_late(Answer::Deny { note: None, reach: DenialReach::Call });
+    assert_eq!(
+        (world.questions().waiting.len(), world.user.withdrawn()),
+        (1, vec![]),
+        "the call keeps waiting"
+    );
+    world.user.answer_late(Answer::Deny { note: None, reach: DenialReach::Call });
     assert!(clients[1].outcome(calls[1]).ok().contains("DENIED: the user denied it"));
     // An approval of something else does not settle it.
-    world.person.will(Next::Ignore);
+    world.user.will(Next::Ignore);
     let call = clients[0].begin_call("heard", json!({}));
-    eventually("it is asked about", BOUND, || world.person.count() == 3);
+    eventually("the question is asked", BOUND, || world.user.count() == 3);
     let file = world.file("docs/a.txt", "a");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     let opens = clients[1].begin_call("open", json!({ "path": file }));
-    eventually("a grant is given", BOUND, || world.grants().len() == 1);
+    eventually("the grant exists", BOUND, || world.grants().len() == 1);
     // The other server requests sampling as well and is refused.
     clients[1].outcome(opens);
     assert_eq!(world.questions().waiting.len(), 1);
-    world.person.answers_late(Answer::Deny { note: None, reach: DenialReach::Call });
+    world.user.answer_late(Answer::Deny { note: None, reach: DenialReach::Call });
     assert!(clients[0].outcome(call).ok().contains("DENIED: the user denied it"));
 }
 
@@ -162,15 +166,15 @@ fn unanswered_sampling_request_accepts_no_late_approval() {
         std::fs::write(prepared.home.config.join("config.json"), settings.to_string()).unwrap();
     });
     let mut client = connect(&world, &json!({ "sampling": {} }));
-    world.person.will(Next::Ignore);
+    world.user.will(Next::Ignore);
     assert!(client.call("heard", json!({})).ok().contains("did not answer within 1 s"));
-    assert_eq!((world.person.asked().len(), world.questions().missed), (1, vec![]));
+    assert_eq!((world.user.asked().len(), world.questions().missed), (1, vec![]));
     // The next request is a separate question with its own approval.
-    world.person.will(Next::Allow(Reach::Request, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
     let call = client.begin_call("heard", json!({}));
     model(&mut client);
     assert!(client.outcome(call).ok().contains("a bill"));
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
 }
 
 #[test]
@@ -180,7 +184,7 @@ fn paused_agent_gets_no_sampling_even_if_setting_allows() {
     // The call was sent before the pause, the sampling request after it.
     let call = client.begin_call("slow", json!({}));
     let session = world.sessions()[0].id.clone();
-    eventually("the call is at its server", BOUND, || world.log().contains("\"slow\""));
+    eventually("the call has reached its server", BOUND, || world.log().contains("\"slow\""));
     assert_eq!(world.request(Request::Pause { session: session.clone() }), Reply::Done);
     std::fs::write(world.sandbox().join("go"), "").unwrap();
     let refused = client.outcome(call);
@@ -189,5 +193,5 @@ fn paused_agent_gets_no_sampling_even_if_setting_allows() {
     let call = client.begin_call("heard", json!({}));
     model(&mut client);
     assert!(client.outcome(call).ok().contains("a bill"));
-    assert!(world.person.asked().is_empty());
+    assert!(world.user.asked().is_empty());
 }

@@ -47,11 +47,11 @@ pub fn world(script: &str) -> World {
 
 /// Configures a server that runs this script.
 pub fn install(prepared: &Prepared, script: &str) {
-    install_as(prepared, script, &json!({}));
+    install_with_keys(prepared, script, &json!({}));
 }
 
 /// As [`install`], with additional keys in the entry.
-pub fn install_as(prepared: &Prepared, script: &str, keys: &Value) {
+pub fn install_with_keys(prepared: &Prepared, script: &str, keys: &Value) {
     hostile::install(prepared);
     let script = format!("{PRELUDE}\n{script}");
     let mut entry = json!({ "command": "/usr/bin/python3", "args": ["-c", script] });

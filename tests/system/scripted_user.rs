@@ -38,7 +38,7 @@ pub enum Next {
 
 /// Answers questions in order, and denies when the list is empty.
 #[derive(Default)]
-pub struct Person {
+pub struct ScriptedUser {
     next: Mutex<VecDeque<Next>>,
     asked: Mutex<Vec<Question>>,
     ignored: Mutex<Vec<Slot>>,
@@ -47,9 +47,9 @@ pub struct Person {
     calls_alone: AtomicBool,
 }
 
-impl Person {
+impl ScriptedUser {
     /// From now on denies questions that do not concern a call, such as workspace proposals, without counting them.
-    pub fn looks_at_calls_alone(&self) {
+    pub fn deny_other_questions(&self) {
         self.calls_alone.store(true, Ordering::Relaxed);
     }
 
@@ -73,12 +73,12 @@ impl Person {
     }
 
     /// Answers the oldest question that was ignored.
-    pub fn answers_late(&self, answer: Answer) {
+    pub fn answer_late(&self, answer: Answer) {
         self.ignored.lock().unwrap().remove(0).answer(answer);
     }
 
     /// Returns all notices so far.
-    pub fn told(&self) -> Vec<String> {
+    pub fn notices(&self) -> Vec<String> {
         self.told.lock().unwrap().clone()
     }
 
@@ -87,7 +87,7 @@ impl Person {
     }
 }
 
-impl Consent for Person {
+impl Consent for ScriptedUser {
     fn ask(&self, question: Question, slot: Slot) {
         if self.calls_alone.load(Ordering::Relaxed) && question.tool.is_none() {
             return slot.answer(Answer::Deny { note: None, reach: DenialReach::Call });

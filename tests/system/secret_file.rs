@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::secrets::{
     NONE, PROOF, SECRET, UNLOCKED, command_lines_with, files_with, install, on_a_bus, sha256, text,
 };
-use crate::test_home::Place;
+use crate::test_home::TestHome;
 use crate::world::{World, programs};
 use serde_json::{Value, json};
 use std::fs;
@@ -116,7 +116,7 @@ fn unlocked_file_secret_reaches_only_its_server() {
         let not_asked = run(&ours, &["secrets", "set", "api"], SECRET);
         assert!(!not_asked.0 && not_asked.1.contains("there is no keyring here"), "{not_asked:?}");
         assert!(not_asked.1.contains("or keep secrets in an encrypted file"), "{not_asked:?}");
-        assert!(!ours.join("state/secrets.age").exists(), "nobody chose it");
+        assert!(!ours.join("state/secrets.age").exists(), "the file was not chosen");
 
         let file = make(&ours);
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -134,17 +134,17 @@ fn unlocked_file_secret_reaches_only_its_server() {
         assert!(status().contains("LOCKED: unlock with `ironcurtain secrets unlock`"), "{}", status());
         let looked = run(&ours, &["doctor", "--allow-root"], "").1;
         assert!(
-            looked.contains("warning  secrets: no keyring is used: they are in the encrypted file"),
+            looked.contains("warning  secrets: stored in the encrypted file"),
             "{looked}"
         );
-        assert!(looked.contains("warning  server hostile: not started for a look"), "{looked}");
+        assert!(looked.contains("warning  server hostile: not started for this check"), "{looked}");
 
         let wrong = run(&ours, &["secrets", "unlock"], "four other words\n");
         assert!(
             !wrong.0 && wrong.1.contains("the passphrase is wrong, or the file was changed"),
             "{wrong:?}"
         );
-        assert!(refusal(&world).contains("locked"), "a wrong one opens nothing");
+        assert!(refusal(&world).contains("locked"), "a wrong passphrase unlocks nothing");
 
         let unlocked = run(&ours, &["secrets", "unlock"], &format!("{PASSPHRASE}\n"));
         assert!(unlocked.0 && status().contains("secrets.age, unlocked"), "{unlocked:?}");
@@ -170,7 +170,7 @@ fn unlocked_file_secret_reaches_only_its_server() {
         world.restart_after(|| {});
         assert!(
             refusal(&world).contains("the secrets are locked"),
-            "what was typed ends with the trusted process"
+            "the passphrase is forgotten when the daemon stops"
         );
     });
 }
@@ -178,7 +178,7 @@ fn unlocked_file_secret_reaches_only_its_server() {
 #[test]
 fn full_disk_and_external_change_lose_no_secret() {
     on_a_bus("secret_file::full_disk_and_external_change_lose_no_secret", NONE, || {
-        let place = Place::new(|_| {});
+        let place = TestHome::new(|_| {});
         let ours = place.ours();
         let file = make(&ours);
         let whole = fs::read(&file).unwrap();
@@ -202,10 +202,10 @@ fn full_disk_and_external_change_lose_no_secret() {
         fs::write(&file, &changed).unwrap();
         let said = run(&ours, &["secrets", "set", "more"], &format!("another\n{PASSPHRASE}\n"));
         assert!(!said.0 && said.1.contains("was changed or cut after it was written"), "{said:?}");
-        assert_eq!(fs::read(&file).unwrap(), changed, "what is left of it stays");
+        assert_eq!(fs::read(&file).unwrap(), changed, "the remaining secrets stay");
         fs::write(&file, &whole).unwrap();
         let said = run(&ours, &["secrets", "set", "more"], &format!("another\n{PASSPHRASE}\n"));
-        assert!(said.0, "the twin: {said:?}");
+        assert!(said.0, "the permitted counterpart: {said:?}");
         let listed = run(&ours, &["secrets", "list"], &format!("{PASSPHRASE}\n"));
         assert_eq!(listed.1, "api\nmore\n");
     });
@@ -214,31 +214,31 @@ fn full_disk_and_external_change_lose_no_secret() {
 #[test]
 fn returning_keyring_is_not_mixed_with_secrets_file() {
     on_a_bus("secret_file::returning_keyring_is_not_mixed_with_secrets_file", UNLOCKED, || {
-        let (place, other) = (Place::new(|_| {}), Place::new(|_| {}));
+        let (place, other) = (TestHome::new(|_| {}), TestHome::new(|_| {}));
         let with_keyring = |ours: &Path, arguments: &[&str], input: &str| {
             let mut command = Command::new(programs().join("ironcurtain"));
             command.args(arguments).env("IRONCURTAIN_HOME", ours);
             with_input(command, input)
         };
         let refused = with_keyring(&place.ours(), &["secrets", "set", "api", "--make-file"], SECRET);
-        assert!(!refused.0 && refused.1.contains("a keyring keeps the secrets here"), "{refused:?}");
+        assert!(!refused.0 && refused.1.contains("secrets are stored in the keyring"), "{refused:?}");
         make(&place.ours());
         let set =
             with_keyring(&place.ours(), &["secrets", "set", "more"], &format!("another\n{PASSPHRASE}\n"));
-        assert!(set.0 && set.1.contains("secrets.age` has `more`"), "{set:?}");
+        assert!(set.0 && set.1.contains("Stored `more` in the encrypted file"), "{set:?}");
         let listed = with_keyring(&place.ours(), &["secrets", "list"], &format!("{PASSPHRASE}\n"));
         assert_eq!(listed.1, "api\nmore\n");
         let listed = with_keyring(&other.ours(), &["secrets", "list"], "");
-        assert!(listed.1.contains("The keyring has no secret of IronCurtain's"), "{listed:?}");
+        assert!(listed.1.contains("No secrets of IronCurtain in the keyring"), "{listed:?}");
         let looked = with_keyring(&place.ours(), &["doctor", "--allow-root"], "").1;
-        assert!(looked.contains("a keyring answers too and is not used"), "{looked}");
+        assert!(looked.contains("a keyring is available but not used"), "{looked}");
     });
 }
 
 #[test]
 fn terminal_asks_first_and_reads_passphrase_twice_without_echo() {
     on_a_bus("secret_file::terminal_asks_first_and_reads_passphrase_twice_without_echo", NONE, || {
-        let place = Place::new(|_| {});
+        let place = TestHome::new(|_| {});
         let (ours, set) = (place.ours(), ["secrets", "set", "api"]);
         let (asked, secret) = ("[y/N] ", "Secret `api` (not shown): ");
         let (new, again) = ("at least four words (not shown): ", "Repeat the passphrase (not shown): ");
@@ -260,7 +260,7 @@ fn terminal_asks_first_and_reads_passphrase_twice_without_echo() {
 #[test]
 fn missing_key_of_catalog_server_is_reported_before_download() {
     on_a_bus("secret_file::missing_key_of_catalog_server_is_reported_before_download", NONE, || {
-        let place = Place::new(|_| {});
+        let place = TestHome::new(|_| {});
         let ours = place.ours();
         let add = ["servers", "add", "brave-search", "--yes", "--allow-root"];
         let missed = run(&ours, &add, "");

@@ -5,8 +5,8 @@
 use crate::client::{BOUND, Client};
 use crate::hostile;
 use crate::remote_servers::Far;
-use crate::scripted_user::Person;
-use crate::test_home::{Place, Prepared};
+use crate::scripted_user::ScriptedUser;
+use crate::test_home::{Prepared, TestHome};
 use crate::world::{World, eventually, programs};
 use ironcurtain_testkit::namespace::{is_inside, run_inside_by};
 use serde_json::{Value, json};
@@ -143,7 +143,7 @@ fn secret_reaches_only_the_server_that_names_it() {
         let headers = json!({ "Authorization": "Bearer keyring:api", "X-Key": "keyring:api" });
         let path = world.home.config.join("mcp-servers.json");
         fs::write(&path, json!({ "far": { "url": far.url(), "headers": headers } }).to_string()).unwrap();
-        eventually("the remote server is greeted", BOUND, || {
+        eventually("the remote server is initialized", BOUND, || {
             let mut client = world.start("far");
             let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
             client.request("initialize", params).get("result").is_some()
@@ -203,7 +203,7 @@ fn missing_secret_stops_server_start_with_advice() {
             assert!(!refused.status.success() && text(&refused).contains(wanted), "{}", text(&refused));
         }
         assert!(ironcurtain(&["set", "api"], SECRET).status.success());
-        assert!(greet().get("result").is_some(), "the allowed twin");
+        assert!(greet().get("result").is_some(), "the permitted counterpart");
     });
 }
 
@@ -258,9 +258,9 @@ fn cut(home: &ironcurtain_daemon::Home) {
 #[test]
 fn keyring_detects_log_truncated_with_its_head() {
     on_a_bus("secrets::keyring_detects_log_truncated_with_its_head", UNLOCKED, || {
-        let mut place = Place::new(|_| {});
+        let mut place = TestHome::new(|_| {});
         place.home.has_keyring = true;
-        let mut world = World::of(place, programs(), Person::default());
+        let mut world = World::of(place, programs(), ScriptedUser::default());
         for _ in 0..3 {
             world.connect("filesystem").hang_up();
         }
@@ -283,8 +283,10 @@ fn keyring_detects_log_truncated_with_its_head() {
             assert!(!whole && said.contains("it ends after 3 of"), "{said}");
         });
         let is_told = || world.status().troubles.iter().any(|trouble| trouble.contains("the keyring knows"));
-        eventually("the cut is among the troubles", BOUND, is_told);
-        eventually("and on record", BOUND, || world.log().contains("the record was cut or exchanged"));
+        eventually("the truncation is reported", BOUND, is_told);
+        eventually("the truncation is recorded", BOUND, || {
+            world.log().contains("the record was cut or exchanged")
+        });
     });
 }
 
@@ -306,7 +308,7 @@ fn plain_secrets_move_to_keyring_and_still_reach_server() {
         let looked = run(&["secrets", "move", "--json"]);
         assert!(looked.0 && looked.1.contains("hostile-API_KEY") && !looked.1.contains(SECRET), "{looked:?}");
         let file = || fs::read_to_string(world.home.config.join("mcp-servers.json")).unwrap();
-        assert!(file().contains(SECRET), "nothing moves without a yes");
+        assert!(file().contains(SECRET), "secrets moved without approval");
         // A different secret with that name is kept, and so is the plain one.
         assert!(ironcurtain(&["set", "hostile-API_KEY"], "another").status.success());
         let refused = run(&["secrets", "move", "--yes"]);
@@ -317,7 +319,7 @@ fn plain_secrets_move_to_keyring_and_still_reach_server() {
         assert!(moved.0 && !moved.1.contains(SECRET), "{moved:?}");
         assert!(file().contains("\"keyring:hostile-API_KEY\"") && !file().contains(SECRET), "{}", file());
         let mut client = None;
-        eventually("the server is greeted", BOUND, || {
+        eventually("the server is initialized", BOUND, || {
             let mut next = world.start("hostile");
             let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
             let good = next.request("initialize", params).get("result").is_some();
@@ -336,7 +338,7 @@ fn plain_secrets_move_to_keyring_and_still_reach_server() {
 #[test]
 fn importing_client_server_moves_its_secret_to_keyring() {
     on_a_bus("secrets::importing_client_server_moves_its_secret_to_keyring", UNLOCKED, || {
-        let place = Place::new(|_| {});
+        let place = TestHome::new(|_| {});
         let entry = json!({ "command": "/usr/bin/true", "args": [], "env": { "TOKEN": SECRET } });
         let settings =
             place.file(".cursor/mcp.json", &json!({ "mcpServers": { "notes": entry } }).to_string());
@@ -368,7 +370,7 @@ fn importing_client_server_moves_its_secret_to_keyring() {
 #[test]
 fn without_keyring_plain_secret_stays_in_place() {
     on_a_bus("secrets::without_keyring_plain_secret_stays_in_place", NONE, || {
-        let place = Place::new(|_| {});
+        let place = TestHome::new(|_| {});
         let entry = json!({ "command": "/usr/bin/true", "args": [], "env": { "TOKEN": SECRET } });
         let settings =
             place.file(".cursor/mcp.json", &json!({ "mcpServers": { "notes": entry } }).to_string());

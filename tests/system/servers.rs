@@ -69,15 +69,15 @@ fn python(package: &str) -> &'static str {
 
 /// Calls a tool with a one-time approval.
 pub fn allowed(world: &World, client: &mut Client, tool: &str, arguments: Value) -> Outcome {
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     let outcome = client.call(tool, arguments);
-    assert_eq!(world.person.asked().len(), 1, "`{tool}` did not ask: {outcome:?}");
+    assert_eq!(world.user.asked().len(), 1, "`{tool}` did not ask: {outcome:?}");
     outcome
 }
 
 /// Calls a tool that reaches nothing and needs no approval.
 pub fn free(world: &World, client: &mut Client, tool: &str, arguments: Value) -> Outcome {
     let outcome = client.call(tool, arguments);
-    assert_eq!(world.person.asked().len(), 0, "`{tool}` asked: {outcome:?}");
+    assert_eq!(world.user.asked().len(), 0, "`{tool}` asked: {outcome:?}");
     outcome
 }

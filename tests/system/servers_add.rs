@@ -3,7 +3,7 @@
 use crate::annotating::{listing, served, tool};
 use crate::client::{BOUND, Client};
 use crate::scripted_user::{Next, paths};
-use crate::test_home::Place;
+use crate::test_home::TestHome;
 use crate::world::{World, eventually, installed, is_root, programs};
 use ironcurtain_daemon::consent::{Answer, DenialReach, Lifetime, Reach, Verb};
 use ironcurtain_daemon::{Gift, GiftOf};
@@ -31,7 +31,7 @@ fn add(ours: &Path, person: &Path, words: &[&str], snippet: &str) -> (bool, Stri
     (output.status.success(), said)
 }
 
-fn entry(place: &Place, name: &str) -> Value {
+fn entry(place: &TestHome, name: &str) -> Value {
     let file = place.home.config.join("mcp-servers.json");
     let text = std::fs::read_to_string(file).unwrap_or_else(|_| "{}".to_owned());
     serde_json::from_str::<Value>(&text).unwrap()[name].clone()
@@ -44,7 +44,7 @@ fn snippet(script: &str) -> String {
 
 #[test]
 fn snippet_is_inspected_and_gets_least_privilege() {
-    let place = Place::new(|_| {});
+    let place = TestHome::new(|_| {});
     let wants = "import urllib.request, sys\ntry: urllib.request.urlopen('http://a.example.test/', timeout=3)\nexcept Exception: pass\nsys.stderr.write(\"PermissionError: [Errno 13] Permission denied: '/var/lib/x'\\n\")\n";
     let script = wants.to_owned() + &listing(&json!([tool("zap", &["what"]), tool("read_it", &["path"])]));
     let (added, said) = add(&place.ours(), &place.home.person, &["-"], &snippet(&script));
@@ -56,7 +56,7 @@ fn snippet_is_inspected_and_gets_least_privilege() {
         "During the trial, it wants to reach `a.example.test:80`.",
         "it wants the file or folder `/var/lib/x`",
         "  path  read-path  (high: ",
-        "  zap: calls run without a question while the server reaches nothing, and you will be asked at every call once it does, \
+        "  zap: calls run without asking while the server can reach nothing, and you will be asked at every call once it can, \
          because it is unclear what `what` means. To decide now: ironcurtain servers annotate printed",
         "2 tools: 1 understood, 1 will ask every time once the server reaches anything.",
         "It has no network.",
@@ -68,12 +68,12 @@ fn snippet_is_inspected_and_gets_least_privilege() {
     assert_eq!(written["sandbox"], json!({ "view": "roots", "filesystem": { "allowWrite": [data] } }));
     assert_eq!((&written["unannotated"], &written["env"]["HOME"]), (&json!("ask"), &json!(data)));
     let (again, said) = add(&place.ours(), &place.home.person, &["-", "--yes"], &snippet(&script));
-    assert!(!again && said.contains("has `printed` already; `--replace` replaces it"), "{said}");
+    assert!(!again && said.contains("`printed` already exists in"), "{said}");
 }
 
 #[test]
 fn server_that_fails_to_start_is_not_added() {
-    let place = Place::new(|_| {});
+    let place = TestHome::new(|_| {});
     let script = "import sys; sys.stderr.write('no key in KEY'); sys.exit(3)";
     let (added, said) = add(&place.ours(), &place.home.person, &["-", "--yes"], &snippet(script));
     assert!(!added && said.contains("it said: no key in KEY"), "{said}");
@@ -104,7 +104,7 @@ fn added_server_works_with_its_own_home() {
     let mut client = world.connect("printed");
     // The server reaches nothing, so even an unreviewed tool needs no approval.
     client.call("zap", json!({ "what": "x" }));
-    assert_eq!(world.person.count(), 0);
+    assert_eq!(world.user.count(), 0);
 }
 
 /// Uses the real registry.
@@ -128,10 +128,10 @@ fn registry_package_is_added_with_one_command() {
         assert!(added && said.contains("Installed `mcp-server-calculator=="), "{said}");
     });
     let mut client = world.connect("sqlite");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     client.call("create_table", json!({ "query": "CREATE TABLE t (x TEXT)" })).ok();
     assert!(world.path("db/database.db").is_file());
-    assert!(world.person.asked().iter().all(|question| question.consequences[0].verb != Verb::Call));
+    assert!(world.user.asked().iter().all(|question| question.consequences[0].verb != Verb::Call));
     client.hang_up();
     let mut client = world.connect("sums");
     assert!(client.call("calculate", json!({ "expression": "6 * 7" })).ok().contains("42"));
@@ -157,7 +157,7 @@ fn bundle(base: &Path, script: &str) -> String {
 
 #[test]
 fn bundle_is_added_with_the_chosen_folder() {
-    let place = Place::new(|_| {});
+    let place = TestHome::new(|_| {});
     let packed = &bundle(place.base(), &listing(&json!([tool("read_it", &["path"])])));
     let (added, said) = add(&place.ours(), &place.home.person, &[packed, "--yes"], "");
     let proposed = "the bundle requires `--set folder=...`: Where notes are (suggested: `${HOME}`)";
@@ -168,7 +168,7 @@ fn bundle_is_added_with_the_chosen_folder() {
     let set = format!("folder={}", folder.display());
     let (added, said) = add(&place.ours(), &place.home.person, &[packed, "--set", &set, "--yes"], "");
     assert!(added && said.contains("  path  read-path  (high: "), "{said}");
-    let proposed = format!("It is to work with `{}`, which stays closed until you say yes", folder.display());
+    let proposed = format!("It is meant to work with `{}`. You will be asked about that", folder.display());
     assert!(said.contains(&proposed) && said.contains("It has no network."), "{said}");
     let entry = entry(&place, "notes");
     let here = std::fs::read_dir(&unpacked).unwrap().next().unwrap().unwrap().path();
@@ -201,7 +201,7 @@ fn noting(first: &str) -> World {
         let set = format!("folder={}", folder.display());
         let (added, said) = add(ours, &home.person, &[&packed, "--set", &set, "--yes"], "");
         assert!(added, "{said}");
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "looked at, it changes nothing");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "the preview changes nothing");
     })
 }
 
@@ -212,7 +212,7 @@ fn bundle_folder_is_mounted_only_between_approval_and_revocation() {
     let mut client = world.connect("notes");
     let put = |client: &mut Client| client.call("put", json!({})).text;
     assert!(put(&mut client).starts_with("[Errno 2] No such file or directory"));
-    let question = world.person.asked().remove(0);
+    let question = world.user.asked().remove(0);
     assert_eq!(
         (question.consequences[0].verb, paths(&question)),
         (Verb::WorkIn, vec![folder.to_str().unwrap()])
@@ -221,10 +221,10 @@ fn bundle_folder_is_mounted_only_between_approval_and_revocation() {
     client.hang_up();
     // The denial holds until it is undone.
     let mut client = world.connect("notes");
-    assert!(put(&mut client).starts_with("[Errno 2]") && world.person.asked().is_empty());
+    assert!(put(&mut client).starts_with("[Errno 2]") && world.user.asked().is_empty());
     client.hang_up();
     world.revoke_only_grant();
-    world.person.will(Next::Allow(Reach::ProjectToChange, Lifetime::Always));
+    world.user.will(Next::Allow(Reach::ProjectToChange, Lifetime::Always));
     let mut client = world.connect("notes");
     assert_eq!(put(&mut client), "kept");
     assert!(note.is_file());
@@ -245,7 +245,7 @@ fn server_needing_its_folder_at_start_waits_for_approval() {
     assert!(refused.to_string().contains("where is my folder?"), "{refused}");
     client.hang_up();
     world.revoke_only_grant();
-    world.person.will(Next::Allow(Reach::ProjectToChange, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::ProjectToChange, Lifetime::Session));
     let mut client = world.connect("notes");
     assert_eq!(client.call("put", json!({})).text, "kept");
 }
@@ -254,21 +254,21 @@ fn server_needing_its_folder_at_start_waits_for_approval() {
 fn revocation_does_not_wait_for_a_pending_approval() {
     let world = noting("");
     let other = world.file("docs/other.txt", "other");
-    world.person.will(Next::Ignore);
+    world.user.will(Next::Ignore);
     let mut client = world.start("notes");
     let greeting = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
     let greeted = client.begin("initialize", greeting);
-    eventually("it is asked about its folder", BOUND, || world.person.count() == 1);
+    eventually("the folder is asked about", BOUND, || world.user.count() == 1);
     let agent = world.daemon.known_clients().remove(0).key;
     let what = GiftOf::Files { path: other, access: AccessSet::only(Access::Read) };
     let gift = Gift { client: agent, server: "notes".into(), what, lifetime: Lifetime::Hour };
     world.wait(world.daemon.give(gift)).unwrap();
     assert_eq!(world.revoke_only_grant(), [""; 0]);
-    assert_eq!(world.questions().waiting.len(), 1, "it is proved while the server waits");
-    world.person.answers_late(Answer::Deny { note: None, reach: DenialReach::Call });
+    assert_eq!(world.questions().waiting.len(), 1, "the revocation is proved while the server waits");
+    world.user.answer_late(Answer::Deny { note: None, reach: DenialReach::Call });
     assert_eq!(
         client.answer(greeted)["result"]["protocolVersion"],
         "2025-06-18",
-        "what came meanwhile is served"
+        "calls received in between are answered"
     );
 }

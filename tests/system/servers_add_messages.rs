@@ -22,7 +22,7 @@ impl Fate {
     fn words(self) -> &'static str {
         match self {
             Self::Free => {
-                "calls run without a question while the server reaches nothing, and you will be asked at every call once it does"
+                "calls run without asking while the server can reach nothing, and you will be asked at every call once it can"
             }
             Self::Asked => "you will be asked at every call",
             Self::Refused => "calls are refused",
@@ -81,9 +81,9 @@ fn unannotated_tool_behaves_as_the_command_says() {
         let line = format!("  zap: {}, because it is unclear what `what` means.", fate.words());
         assert!(said.contains(&line), "{name}: {line} in\n{said}");
         let mut client = world.connect(name);
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         let outcome = client.call("zap", json!({ "what": "x" }));
-        let asked = world.person.asked().len();
+        let asked = world.user.asked().len();
         match fate {
             Fate::Free => assert!(asked == 0 && !outcome.ok().is_empty(), "{name}"),
             Fate::Asked => assert!(asked == 1 && !outcome.ok().is_empty(), "{name}"),
@@ -92,7 +92,7 @@ fn unannotated_tool_behaves_as_the_command_says() {
                 assert_eq!(asked, 0, "{name}");
             }
         }
-        world.person.forget();
+        world.user.forget();
         let Reply::Sessions(sessions) = world.request(Request::Sessions) else { panic!() };
         assert_eq!(
             (sessions[0].remote, sessions[0].sandboxed),
@@ -100,7 +100,7 @@ fn unannotated_tool_behaves_as_the_command_says() {
         );
         client.hang_up();
         crate::world::eventually(
-            "it is gone",
+            "the session is closed",
             crate::client::BOUND,
             || matches!(world.request(Request::Sessions), Reply::Sessions(sessions) if sessions.is_empty()),
         );
@@ -118,14 +118,14 @@ fn pasted_url_is_added_as_remote_and_asks_at_every_call() {
         let place = format!("It runs on 127.0.0.1:{}, outside this computer's sandbox.", far.port);
         assert!(added && said.contains(&place) && !said.contains("It runs in a sandbox"), "{said}");
         assert!(said.contains("you will be asked at every call"), "{said}");
-        assert!(far.asked().is_empty(), "nothing is connected to");
+        assert!(far.asked().is_empty(), "the server was connected to");
     });
     let mut client = world.connect("far");
     for _ in 0..2 {
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         client.call("say", json!({ "text": "hello" })).ok();
     }
-    let asked = world.person.asked();
+    let asked = world.user.asked();
     assert_eq!((asked.len(), asked[0].remote, asked[0].sandboxed), (2, true, false));
 }
 
@@ -142,7 +142,7 @@ fn wants_a_token(far: &Far) {
 
 #[test]
 fn login_required_message_names_a_working_command() {
-    let (place, far) = (crate::test_home::Place::new(|_| {}), Far::start());
+    let (place, far) = (crate::test_home::TestHome::new(|_| {}), Far::start());
     wants_a_token(&far);
     let url = far.url();
     let add = |more: &[&str], input: &str| {
@@ -158,14 +158,17 @@ fn login_required_message_names_a_working_command() {
 
 #[test]
 fn typed_token_is_stored_and_sent_only_after_approval() {
-    let (place, far) = (crate::test_home::Place::new(|_| {}), Far::start());
+    let (place, far) = (crate::test_home::TestHome::new(|_| {}), Far::start());
     wants_a_token(&far);
     let (ours, url) = (place.ours(), far.url());
     make(&ours);
     let typed = format!("t0ken-for-far\n{PASSPHRASE}\n");
     let (added, said) = run(&ours, &["servers", "add", &url, "--name", "far", "--token", "--yes"], &typed);
-    assert!(added && said.contains("It is given your secret `far-token` as `Authorization`."), "{said}");
-    assert!(far.asked().iter().all(|asked| asked.header("authorization").is_empty()), "tried without it");
+    assert!(added && said.contains("It gets your secret `far-token` as `Authorization`."), "{said}");
+    assert!(
+        far.asked().iter().all(|asked| asked.header("authorization").is_empty()),
+        "the trial run had no token"
+    );
     let (done, said) = run(&ours, &["servers", "annotate", "far", "--yes"], &format!("{PASSPHRASE}\n"));
     assert!(done && said.contains("look - look"), "{said}");
     // The same address with another token is the same server.

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 /// Returns a machine with a suspended daemon and a session whose server has since created an autostart file and
 /// another file in a granted folder.
-fn left_behind() -> (Machine, Client, [PathBuf; 2]) {
+fn leave_autostart_file() -> (Machine, Client, [PathBuf; 2]) {
     let mut machine = Machine::new(hostile::install);
     let report = machine.file("docs/below/report.txt", "text");
     machine.start();
     let mut client = machine.connect();
     let call = client.begin_call("change", json!({ "path": report }));
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     // Answer 5: the folder, for this session.
     machine.types("5");
     client.outcome(call).ok();
@@ -26,9 +26,9 @@ fn left_behind() -> (Machine, Client, [PathBuf; 2]) {
     client.run(folder, script).ok();
     machine.freeze();
     std::fs::write(folder.join("go"), "").unwrap();
-    eventually("it is planted", BOUND, || folder.join("done").exists());
+    eventually("the file is planted", BOUND, || folder.join("done").exists());
     let left = ["deep/.mcp.json", "deep/plain"].map(|name| folder.join(name));
-    assert!(left.iter().all(|path| path.exists()), "nothing was planted");
+    assert!(left.iter().all(|path| path.exists()), "the server failed to plant the file");
     (machine, client, left)
 }
 
@@ -58,7 +58,7 @@ fn thaw(machine: &Machine) {
 #[test]
 fn sigterm_to_daemon_quarantines_autostart_files() {
     for signal in [Signal::TERM, Signal::INT] {
-        let (mut machine, client, left) = left_behind();
+        let (mut machine, client, left) = leave_autostart_file();
         kill_process(pid(machine.pid()), signal).unwrap();
         thaw(&machine);
         assert!(machine.wait().success());
@@ -70,7 +70,7 @@ fn sigterm_to_daemon_quarantines_autostart_files() {
 #[test]
 fn signal_to_all_processes_quarantines_autostart_files() {
     // As on logout: the supervisors receive the signal first.
-    let (mut machine, client, left) = left_behind();
+    let (mut machine, client, left) = leave_autostart_file();
     let all = descendants(machine.pid());
     assert!(all.len() > 1, "{all:?}");
     for process in &all {
@@ -81,13 +81,13 @@ fn signal_to_all_processes_quarantines_autostart_files() {
     thaw(&machine);
     assert!(machine.wait().success());
     is_in_order(&machine, &left);
-    machine.is_clean(&all);
+    machine.assert_clean(&all);
     drop(client);
 }
 
 #[test]
 fn stop_command_quarantines_autostart_files() {
-    let (mut machine, client, left) = left_behind();
+    let (mut machine, client, left) = leave_autostart_file();
     thaw(&machine);
     assert!(machine.command(&["stop"]).status.success());
     // The command returns only after cleanup is complete and another daemon can start.
@@ -101,16 +101,16 @@ fn stop_command_quarantines_autostart_files() {
 #[test]
 fn killed_daemons_final_scan_runs_at_next_start_and_reports_once() {
     for kills_supervisor in [false, true] {
-        let (mut machine, client, left) = left_behind();
+        let (mut machine, client, left) = leave_autostart_file();
         let all = descendants(machine.pid());
         if kills_supervisor {
             all.iter().find(|p| p.exe().ends_with("ironcurtain-sandbox")).unwrap().kill();
         }
         let below = machine.kill();
-        machine.is_clean(&below);
+        machine.assert_clean(&below);
         assert!(left[0].exists() && told(&machine, &left[0]).is_empty());
         machine.start();
-        eventually("its mention", BOUND, || !told(&machine, &left[0]).is_empty());
+        eventually("the quarantine is recorded", BOUND, || !told(&machine, &left[0]).is_empty());
         is_in_order(&machine, &left);
         // The quarantine is reported once.
         kill_process(pid(machine.pid()), Signal::TERM).unwrap();
@@ -128,7 +128,7 @@ fn killed_daemons_final_scan_runs_at_next_start_and_reports_once() {
 fn final_scan_completes_after_kills_at_any_instant() {
     let mut later = 0;
     for millis in [1, 2, 4, 6, 8, 10, 12, 15, 20, 30] {
-        let (mut machine, client, left) = left_behind();
+        let (mut machine, client, left) = leave_autostart_file();
         machine.kill();
         machine.spawn();
         // Varies the instant of the kill across reading the journal, scanning the folder and reporting the result.
@@ -136,7 +136,7 @@ fn final_scan_completes_after_kills_at_any_instant() {
         machine.kill();
         later += usize::from(told(&machine, &left[0]).is_empty());
         machine.start();
-        eventually("its mention", BOUND, || !told(&machine, &left[0]).is_empty());
+        eventually("the quarantine is recorded", BOUND, || !told(&machine, &left[0]).is_empty());
         // Every final scan is complete by now. A kill between the audit entry and the journal entry causes a second
         // report.
         assert!(machine.command(&["stop"]).status.success());
@@ -145,12 +145,12 @@ fn final_scan_completes_after_kills_at_any_instant() {
         machine.wait();
         drop(client);
     }
-    assert!(later > 0, "it was told before each of the kills");
+    assert!(later > 0, "the quarantine was reported before each kill");
 }
 
 #[test]
 fn stop_command_names_sandboxes_still_being_scanned() {
-    let (mut machine, client, left) = left_behind();
+    let (mut machine, client, left) = leave_autostart_file();
     thaw(&machine);
     let session = machine.only_session();
     // Picks a process whose sandbox does not exit by itself.

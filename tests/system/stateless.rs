@@ -146,7 +146,7 @@ fn stateless_sdk_client_and_server_behave_as_without_ironcurtain() {
             .lines()
             .filter(|line| line.contains("\"toolName\":\"now\"") && line.contains("\"allow\""))
             .count();
-        assert_eq!(calls, 1, "a call is decided once: {}", world.log());
+        assert_eq!(calls, 1, "a call was not decided exactly once: {}", world.log());
     }
 }
 
@@ -239,7 +239,7 @@ fn handshake_client_gets_input_requests_of_stateless_server() {
     assert_eq!((&answer[0], &answer[3], &answer[4]), (&json!("s1"), &json!(4), &json!("test-client")));
     let refused = client.plain("slow");
     refused.refused("DENIED: the user denied it");
-    assert!(world.person.asked().iter().any(|question| question.rule == "sampling"));
+    assert!(world.user.asked().iter().any(|question| question.rule == "sampling"));
     let endless = client.call("echo", json!({ "n": 1, "text": "" }));
     endless.refused("it asked 16 times in one call");
     assert!(client.plain("now_unknown").is_error);

@@ -22,10 +22,10 @@ fn fetch(client: &mut Client) -> Outcome {
 /// Creates a client in a world where the user allowed a task to read a file once.
 fn allowed(world: &World, secret: &Path) -> Client {
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     let made = begin(&mut client, "open", &json!({ "path": secret }));
     assert_eq!(made["result"]["task"]["taskId"], "t", "{made}");
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
     client
 }
 
@@ -42,7 +42,7 @@ fn task_needs_approval_like_a_call_and_returns_its_result() {
     let refused = begin(&mut client, "simulate-research-query", &arguments);
     let text = refused["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("the user denied this call"), "{refused}");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     let made = begin(&mut client, "simulate-research-query", &arguments);
     let task = &made["result"]["task"]["taskId"];
     assert!(task.is_string(), "{made}");
@@ -53,7 +53,7 @@ fn task_needs_approval_like_a_call_and_returns_its_result() {
     let result = client.request("tasks/result", json!({ "taskId": task }));
     let text = result["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.starts_with("# Research Report: curtains"), "{result}");
-    assert!(world.log().contains("tasks/result"), "it is not on record");
+    assert!(world.log().contains("tasks/result"), "the task is not recorded");
     let unknown = client.request("tasks/cancel", json!({ "taskId": "no-such-task" }));
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
 }
@@ -67,8 +67,8 @@ fn one_time_task_grant_lasts_until_result_is_fetched() {
     assert_eq!(state["result"]["status"], "working");
     assert_eq!(world.grants().len(), 1);
     assert_eq!(fetch(&mut client).ok(), "secret");
-    eventually("it is closed", BOUND, || world.grants().is_empty());
-    eventually("it is gone", BOUND, || fetch(&mut client).text.contains("os error 2)"));
+    eventually("the grant ends", BOUND, || world.grants().is_empty());
+    eventually("the file is unmounted", BOUND, || fetch(&mut client).text.contains("os error 2)"));
 }
 
 #[test]
@@ -86,5 +86,5 @@ fn one_time_task_grant_ends_with_session() {
     let client = allowed(&world, &world.file("docs/secret.txt", "secret"));
     assert_eq!(world.grants().len(), 1);
     client.hang_up();
-    eventually("it is closed", BOUND, || world.sessions().is_empty() && world.grants().is_empty());
+    eventually("the grant ends", BOUND, || world.sessions().is_empty() && world.grants().is_empty());
 }

@@ -4,7 +4,7 @@ use ironcurtain_daemon::Home;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-pub struct Place {
+pub struct TestHome {
     pub home: Home,
     base: PathBuf,
     _dir: TempDir,
@@ -13,7 +13,7 @@ pub struct Place {
 /// Settings that disable rate limits on questions, which have their own tests.
 const ASKED_FREELY: &str = r#"{ "questionsPerMinute": 1000, "denialHoldsSeconds": 0 }"#;
 
-impl Place {
+impl TestHome {
     pub fn new(prepare: impl FnOnce(&Prepared)) -> Self {
         // Not in `/tmp`, because every sandbox has its own.
         let dir = tempfile::Builder::new().prefix("ic").tempdir_in("/var/tmp").unwrap();

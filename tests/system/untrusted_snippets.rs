@@ -5,7 +5,7 @@ use crate::annotating::{listing, tool};
 use crate::remote_servers::Far;
 use crate::secret_file::{PASSPHRASE, make, run, type_at_terminal};
 use crate::secrets::{NONE, on_a_bus};
-use crate::test_home::Place;
+use crate::test_home::TestHome;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::ErrorKind;
@@ -13,13 +13,13 @@ use std::net::TcpListener;
 use std::path::Path;
 
 /// Writes a snippet file for one server.
-fn snippet(place: &Place, entry: &Value) -> String {
+fn snippet(place: &TestHome, entry: &Value) -> String {
     let file = place.base().join("snippet.json");
     fs::write(&file, json!({ "mcpServers": { "printed": entry } }).to_string()).unwrap();
     file.to_str().unwrap().to_owned()
 }
 
-fn entry(place: &Place, name: &str) -> Value {
+fn entry(place: &TestHome, name: &str) -> Value {
     let text =
         fs::read_to_string(place.home.config.join("mcp-servers.json")).unwrap_or_else(|_| "{}".to_owned());
     serde_json::from_str::<Value>(&text).unwrap()[name].clone()
@@ -27,7 +27,7 @@ fn entry(place: &Place, name: &str) -> Value {
 
 #[test]
 fn snippet_with_secret_reference_is_refused_before_connecting() {
-    let place = Place::new(|_| {});
+    let place = TestHome::new(|_| {});
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -43,20 +43,20 @@ fn snippet_with_secret_reference_is_refused_before_connecting() {
     let elsewhere = snippet(&place, &json!({ "url": format!("{url}?key=keyring:bank") }));
     let (added, said) = run(&place.ours(), &["servers", "add", &elsewhere, "--yes"], "");
     assert!(!added && said.contains("`url` contains `keyring:`"), "{said}");
-    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "nobody connected");
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "something connected");
     assert_eq!(entry(&place, "printed"), Value::Null);
 }
 
 #[test]
 fn user_secret_is_in_the_entry_but_not_in_the_trial_run() {
     on_a_bus("untrusted_snippets::user_secret_is_in_the_entry_but_not_in_the_trial_run", NONE, || {
-        let (place, far) = (Place::new(|_| {}), Far::start());
+        let (place, far) = (TestHome::new(|_| {}), Far::start());
         make(&place.ours());
         let headers = json!({ "Authorization": "Bearer <your token>", "X-Team": "blue" });
         let file = snippet(&place, &json!({ "url": far.url(), "headers": headers }));
         let words = ["servers", "add", &file, "--yes", "--secret", "Authorization=api"];
         let (added, said) = run(&place.ours(), &words, &format!("{PASSPHRASE}\n"));
-        assert!(added && said.contains("It is given your secret `api` as `Authorization`."), "{said}");
+        assert!(added && said.contains("It gets your secret `api` as `Authorization`."), "{said}");
         assert_eq!(entry(&place, "printed")["headers"]["Authorization"], "Bearer keyring:api");
         let asked = far.asked();
         assert!(
@@ -68,7 +68,7 @@ fn user_secret_is_in_the_entry_but_not_in_the_trial_run() {
 }
 
 /// A server that creates a file in its home at start, with the variable `KEY`.
-fn marking(place: &Place) -> (String, std::path::PathBuf) {
+fn marking(place: &TestHome) -> (String, std::path::PathBuf) {
     let mark = "import os\nopen(os.path.expanduser('~/started'), 'w').write(os.environ.get('KEY', 'none'))\n";
     let script = mark.to_owned() + &listing(&json!([tool("read_it", &["path"])]));
     let entry =
@@ -79,7 +79,7 @@ fn marking(place: &Place) -> (String, std::path::PathBuf) {
 #[test]
 fn nothing_starts_before_approval_and_trial_run_has_no_secret() {
     on_a_bus("untrusted_snippets::nothing_starts_before_approval_and_trial_run_has_no_secret", NONE, || {
-        let place = Place::new(|_| {});
+        let place = TestHome::new(|_| {});
         let ours = place.ours();
         make(&ours);
         let (file, mark) = marking(&place);
@@ -95,7 +95,7 @@ fn nothing_starts_before_approval_and_trial_run_has_no_secret() {
             !added && said.contains("Nothing was added.") && entry(&place, "printed").is_null(),
             "{said}"
         );
-        assert_eq!(fs::read_to_string(&mark).unwrap(), "withheld", "a word in place of the secret");
+        assert_eq!(fs::read_to_string(&mark).unwrap(), "withheld", "a placeholder in place of the secret");
         let (added, said) = type_at_terminal(&ours, &words, &[unlock, (first, "y"), (second, "y")]);
         assert!(added && entry(&place, "printed")["env"]["KEY"] == "keyring:api", "{said}");
     });
@@ -103,7 +103,7 @@ fn nothing_starts_before_approval_and_trial_run_has_no_secret() {
 
 #[test]
 fn first_question_names_program_and_downloads() {
-    let place = Place::new(|_| {});
+    let place = TestHome::new(|_| {});
     let asks = |what: &[&str], question: &str| {
         let words = [&["servers", "add", "--allow-root"], what].concat();
         let (added, said) = type_at_terminal(&place.ours(), &words, &[(question, "n")]);
@@ -130,7 +130,7 @@ fn first_question_names_program_and_downloads() {
 
 #[test]
 fn snippet_cannot_set_ironcurtain_options() {
-    let place = Place::new(|_| {});
+    let place = TestHome::new(|_| {});
     let local = json!({ "command": "/usr/bin/python3" });
     let far = json!({ "url": "https://mcp.example.com/mcp" });
     for (base, key, value) in [
@@ -159,7 +159,7 @@ fn snippet_cannot_set_ironcurtain_options() {
 }
 
 /// Moves a project's Claude Code servers.
-fn moved(place: &Place, project: &Path, more: &[&str]) -> (bool, String) {
+fn moved(place: &TestHome, project: &Path, more: &[&str]) -> (bool, String) {
     let folder = project.to_str().unwrap();
     let words = ["clients", "connect", "claude-code", "--move", "--yes", "--project", folder];
     run(&place.ours(), &[&words, more].concat(), "")
@@ -167,7 +167,7 @@ fn moved(place: &Place, project: &Path, more: &[&str]) -> (bool, String) {
 
 #[test]
 fn server_moved_from_client_settings_gets_no_existing_secret() {
-    let place = Place::new(|_| {});
+    let place = TestHome::new(|_| {});
     let project = place.home.person.join("docs");
     fs::create_dir_all(project.join(".git")).unwrap();
     let server = |env: Value| json!({ "command": "npx", "args": ["-y", "x"], "env": env });
@@ -176,7 +176,7 @@ fn server_moved_from_client_settings_gets_no_existing_secret() {
     let settings = project.join(".mcp.json");
     fs::write(&settings, json!({ "mcpServers": servers }).to_string()).unwrap();
     let (done, said) = moved(&place, &project, &[]);
-    let stays = "Not changed: `takes`, because it is refused: `env.KEY` asks for your secret `bank`";
+    let stays = "Not changed: `takes`, because it is rejected: `env.KEY` asks for your secret `bank`";
     assert!(done && said.contains(stays), "{said}");
     assert_eq!((entry(&place, "takes"), &entry(&place, "plain")["env"]["KEY"]), (Value::Null, &json!("k")));
     let (done, said) = moved(&place, &project, &["--secret", "KEY=bank", "--only", "takes"]);

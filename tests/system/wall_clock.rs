@@ -53,7 +53,7 @@ fn newest_entry(machine: &Machine) -> u64 {
 /// Opens a file and answers the resulting question with this line.
 fn asked(machine: &mut Machine, client: &mut Client, path: &Path, line: &str) -> crate::client::Outcome {
     let call = client.begin_call("open", json!({ "path": path }));
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     machine.types(line);
     client.outcome(call)
 }
@@ -68,7 +68,7 @@ fn timed_grant_expires_by_boot_clock_after_wall_clock_is_set_back() {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
     machine.start();
-    hostile::answers_before_on(&machine);
+    hostile::make_server_known_on(&machine);
     let mut client = machine.connect();
     // Answer 3: allow for 15 minutes.
     asked(&mut machine, &mut client, &secret, "3").ok();
@@ -76,16 +76,16 @@ fn timed_grant_expires_by_boot_clock_after_wall_clock_is_set_back() {
 
     // Half of the time has passed.
     machine.kill();
-    machine.start_later(QUARTER_HOUR / 2);
+    machine.start_with_clock_offset(QUARTER_HOUR / 2);
     let mut client = machine.connect();
     assert_eq!(client.open(&secret).ok(), "secret");
     assert_eq!(grants(&machine), 1);
 
     // The grant expires while the daemon runs, and only the kernel timer reports it.
     machine.kill();
-    machine.start_later(QUARTER_HOUR - 8);
+    machine.start_with_clock_offset(QUARTER_HOUR - 8);
     let mut client = machine.connect();
-    eventually("the end of the grant", BOUND, || grants(&machine) == 0);
+    eventually("the grant expires", BOUND, || grants(&machine) == 0);
     asked(&mut machine, &mut client, &secret, "0").refused("the user denied this call");
     let record = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
     assert_eq!(record.matches("a grant ended by the clock").count(), 1);
@@ -93,12 +93,12 @@ fn timed_grant_expires_by_boot_clock_after_wall_clock_is_set_back() {
 }
 
 /// Starts a daemon with its own wall clock and a file granted for 15 minutes.
-fn granted_by_a_wall_clock() -> (Machine, WallClock, PathBuf, Client) {
+fn start_with_timed_grant() -> (Machine, WallClock, PathBuf, Client) {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
     let clock = WallClock::made_in(&machine.home.person);
-    machine.start_by(&clock.by);
-    hostile::answers_before_on(&machine);
+    machine.start_via(&clock.by);
+    hostile::make_server_known_on(&machine);
     let mut client = machine.connect();
     asked(&mut machine, &mut client, &secret, "3").ok();
     (machine, clock, secret, client)
@@ -106,18 +106,18 @@ fn granted_by_a_wall_clock() -> (Machine, WallClock, PathBuf, Client) {
 
 #[test]
 fn setting_wall_clock_back_does_not_extend_timed_grant() {
-    let (mut machine, clock, secret, mut client) = granted_by_a_wall_clock();
+    let (mut machine, clock, secret, mut client) = start_with_timed_grant();
     let before = newest_entry(&machine);
     clock.is_set_by(-DAY);
     assert_eq!(client.open(&secret).ok(), "secret");
-    assert!(newest_entry(&machine) < before, "the trusted process has the clock that was set");
+    assert!(newest_entry(&machine) < before, "the daemon does not see the clock that was set");
     assert_eq!(grants(&machine), 1);
 
     // The wall clock now leaves a day and 15 minutes, the boot-time clock a few seconds.
     machine.kill();
-    machine.start_later_by(QUARTER_HOUR - 8, &clock.by);
+    machine.start_with_clock_offset_via(QUARTER_HOUR - 8, &clock.by);
     let mut client = machine.connect();
-    eventually("the end of the grant", BOUND, || grants(&machine) == 0);
+    eventually("the grant expires", BOUND, || grants(&machine) == 0);
     asked(&mut machine, &mut client, &secret, "0").refused("the user denied this call");
     assert!(newest_entry(&machine) < before);
     machine.verify();
@@ -125,7 +125,7 @@ fn setting_wall_clock_back_does_not_extend_timed_grant() {
 
 #[test]
 fn setting_wall_clock_forward_expires_timed_grant_permanently() {
-    let (mut machine, clock, secret, mut client) = granted_by_a_wall_clock();
+    let (mut machine, clock, secret, mut client) = start_with_timed_grant();
     clock.is_set_by(i64::try_from(QUARTER_HOUR / 2).unwrap());
     assert_eq!(client.open(&secret).ok(), "secret");
     clock.is_set_by(DAY);

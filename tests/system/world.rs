@@ -1,8 +1,8 @@
 //! A user's machine in a temporary directory, with the daemon running inside the test process.
 
 use crate::client::Client;
-use crate::scripted_user::Person;
-use crate::test_home::{Place, Prepared};
+use crate::scripted_user::ScriptedUser;
+use crate::test_home::{Prepared, TestHome};
 use ironcurtain_daemon::{Daemon, DaemonOptions, Home, start};
 use ironcurtain_protocol::{
     ActivityView, AuditCheckView, GrantView, QuestionsView, Reply, Request, SessionView, StatusView,
@@ -16,12 +16,12 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 pub struct World {
-    pub person: Arc<Person>,
+    pub user: Arc<ScriptedUser>,
     pub daemon: Daemon,
     pub home: Home,
     pub programs: PathBuf,
     runtime: Option<Runtime>,
-    place: Place,
+    place: TestHome,
 }
 
 impl World {
@@ -31,19 +31,19 @@ impl World {
 
     /// Creates a world whose files are prepared before the daemon starts.
     pub fn with(prepare: impl FnOnce(&Prepared)) -> Self {
-        Self::run_by(programs(), prepare)
+        Self::with_programs(programs(), prepare)
     }
 
     /// Creates a world with other helper programs.
-    pub fn run_by(programs: PathBuf, prepare: impl FnOnce(&Prepared)) -> Self {
-        Self::of(Place::new(prepare), programs, Person::default())
+    pub fn with_programs(programs: PathBuf, prepare: impl FnOnce(&Prepared)) -> Self {
+        Self::of(TestHome::new(prepare), programs, ScriptedUser::default())
     }
 
     /// Creates the world of a place with this user.
-    pub fn of(place: Place, programs: PathBuf, person: Person) -> Self {
-        let (home, person) = (place.home.clone(), Arc::new(person));
-        let (runtime, daemon) = begin(&home, &programs, &person);
-        Self { person, daemon, home, programs, runtime: Some(runtime), place }
+    pub fn of(place: TestHome, programs: PathBuf, user: ScriptedUser) -> Self {
+        let (home, user) = (place.home.clone(), Arc::new(user));
+        let (runtime, daemon) = begin(&home, &programs, &user);
+        Self { user, daemon, home, programs, runtime: Some(runtime), place }
     }
 
     /// Stops and restarts the daemon.
@@ -55,7 +55,7 @@ impl World {
     pub fn restart_after(&mut self, between: impl FnOnce()) {
         self.end();
         between();
-        let (runtime, daemon) = begin(&self.home, &self.programs, &self.person);
+        let (runtime, daemon) = begin(&self.home, &self.programs, &self.user);
         (self.runtime, self.daemon) = (Some(runtime), daemon);
     }
 
@@ -84,8 +84,8 @@ impl World {
     }
 
     /// Connects a client that reads nothing after the handshake.
-    pub fn connect_deaf(&self, server: &str) -> Client {
-        Client::connect_deaf(&self.programs, &self.ours(), server)
+    pub fn connect_non_reading(&self, server: &str) -> Client {
+        Client::connect_non_reading(&self.programs, &self.ours(), server)
     }
 
     pub fn start(&self, server: &str) -> Client {
@@ -205,11 +205,11 @@ impl World {
     }
 }
 
-fn begin(home: &Home, programs: &Path, person: &Arc<Person>) -> (Runtime, Daemon) {
+fn begin(home: &Home, programs: &Path, user: &Arc<ScriptedUser>) -> (Runtime, Daemon) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let options =
         DaemonOptions { home: home.clone(), programs: programs.to_path_buf(), allow_root: is_root() };
-    let daemon = runtime.block_on(start(options, person.clone())).unwrap();
+    let daemon = runtime.block_on(start(options, user.clone())).unwrap();
     (runtime, daemon)
 }
 

@@ -99,7 +99,7 @@ test("sessions: pause, resume, denials, leftover files, folders, restart and end
   await press("end:s1");
   await browser.until(`document.querySelector('[data-key="end:s1"]') === null`);
   assert.notEqual(await at(), "BODY", "its card is gone");
-  const acts = ["pause_session", "take_back", "forget_question", "decide_left", "restart_server", "end_session"];
+  const acts = ["pause_session", "revoke_grants", "forget_question", "decide_file", "restart_server", "end_session"];
   assert.deepEqual(await Promise.all(acts.map(async (act) => (await called(act)).length)), [2, 1, 1, 2, 1, 1]);
 });
 
@@ -107,17 +107,17 @@ test("permissions: search, revoke, restore, change and add work by keyboard", as
   await browser.go("home");
   await open("granted");
   await press("take-back:g2");
-  await says("Taken back, proved");
+  await says("Revoked, verified");
   assert.notEqual(await at(), "BODY");
   await press("undo:g2");
   await press("undo:g2:yes");
-  await browser.until(`made.calls.some(([name]) => name === "give_again")`);
+  await browser.until(`made.calls.some(([name]) => name === "restore_grant")`);
   await press("select:g1", SPACE);
   await press("select:g3", SPACE);
   await press("take-back-selected");
   await press("take-back-selected:yes");
-  await browser.until(`made.calls.filter(([name]) => name === "take_back").length === 2`);
-  assert.deepEqual((await called("take_back"))[1].grants.toSorted(), ["g1", "g3"]);
+  await browser.until(`made.calls.filter(([name]) => name === "revoke_grants").length === 2`);
+  assert.deepEqual((await called("revoke_grants"))[1].grants.toSorted(), ["g1", "g3"]);
   await press("change:g4");
   await reach("less:g4:read");
   await browser.keys(ESCAPE);
@@ -187,7 +187,7 @@ test("servers: log, restart, tools, adding by list and URL, and secrets work by 
   await browser.until(`made.calls.some(([name]) => name === "set_secret")`);
   await press("remove-secret:brave-key");
   await press("remove-secret:brave-key:yes");
-  const acts = ["restart_server", "keep_tools", "add_server", "write_server", "set_secret", "remove_secret"];
+  const acts = ["restart_server", "save_tools", "add_server", "write_server", "set_secret", "remove_secret"];
   await browser.until(`${JSON.stringify(acts)}.every((act) => made.calls.some(([name]) => name === act))`);
   assert.notEqual(await at(), "BODY");
 });
@@ -223,7 +223,7 @@ test("servers: remove, restore, hosts, limits, profiles and plain-text keys work
   await press("profile-remove:play:yes");
   await press("move-secrets");
   await press("move-secrets:yes");
-  const acts = ["remove_server", "restore_server", "forget_server", "write_opening", "close_opening", "write_limits", "change_profile", "drop_profile", "write_secret_move"];
+  const acts = ["remove_server", "restore_server", "forget_server", "write_opening", "close_opening", "write_limits", "change_profile", "delete_profile", "write_secret_move"];
   await browser.until(`${JSON.stringify(acts)}.every((act) => made.calls.some(([name]) => name === act))`);
   assert.deepEqual(await Promise.all(acts.map(async (act) => (await called(act)).length)), acts.map(() => 1));
 });
@@ -235,8 +235,8 @@ test("quarantine and granting tools and hosts work by keyboard", async () => {
   await press("put-back:s0:/home/ada/src/site/.envrc:yes");
   await press("delete-kept:s0:/home/ada/src/site/Makefile");
   await press("delete-kept:s0:/home/ada/src/site/Makefile:yes");
-  await browser.until(`made.calls.filter(([name]) => name === "decide_left").length === 2`);
-  assert.deepEqual((await called("decide_left")).map(({ choice }) => choice), ["put-back", "delete"]);
+  await browser.until(`made.calls.filter(([name]) => name === "decide_file").length === 2`);
+  assert.deepEqual((await called("decide_file")).map(({ choice }) => choice), ["put-back", "delete"]);
   await open("granted");
   await press("gift");
   await choose("gift-server", DOWN);
@@ -295,7 +295,7 @@ test("arrow keys move between pages and rows and keep their meaning in fields", 
   await browser.keys(DOWN);
   assert.equal(await at(), "find-grants", "a field keeps the arrows");
   await browser.run(`document.activeElement.value = ""; document.activeElement.dispatchEvent(new Event("input")); return true`);
-  assert.deepEqual(await called("take_back"), [], "no arrow does anything");
+  assert.deepEqual(await called("revoke_grants"), [], "no arrow does anything");
 });
 
 test("clients, audit log, settings and setup work by keyboard", async () => {

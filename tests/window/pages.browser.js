@@ -123,30 +123,30 @@ test("click during updates affects the row it began on", async () => {
       const before = await browser.run(answers);
       await browser.until(`${answers} >= ${before + 3}`);
     });
-    await browser.until(`document.querySelector('${key(`take-back:new${n}`)}') !== null && made.calls.filter(([name]) => name === "take_back").length >= ${meant.length}`);
+    await browser.until(`document.querySelector('${key(`take-back:new${n}`)}') !== null && made.calls.filter(([name]) => name === "revoke_grants").length >= ${meant.length}`);
   }
   await browser.run(`clearInterval(window.traffic); return true`);
-  assert.deepEqual((await called("take_back")).flatMap(({ grants }) => grants), meant);
-  await says("Taken back, proved");
+  assert.deepEqual((await called("revoke_grants")).flatMap(({ grants }) => grants), meant);
+  await says("Revoked, verified");
 });
 
 test("revoking shows the proof and undo asks again", async () => {
   await browser.go("granted");
   await press("take-back:g2");
-  await says("Taken back, proved");
+  await says("Revoked, verified");
   await press("undo:g2");
-  await says("Claude Code may read /home/ada/Pictures/2026 and all below it again");
-  assert.deepEqual(await called("give_again"), []);
+  await says("Claude Code may read /home/ada/Pictures/2026 and everything in it again");
+  assert.deepEqual(await called("restore_grant"), []);
   assert.equal(await browser.run("document.activeElement.dataset.key"), "undo:g2:no");
   await press("undo:g2:yes");
   await browser.until(`document.querySelector('${key("take-back:g2-again")}') !== null`);
   await press("take-back:g4");
-  await says("Not taken back: the server could not be restarted");
+  await says("Not revoked: the server could not be restarted");
 });
 
 test("agent can be paused and resumed, and a stopped server is reported", async () => {
   await browser.go("sessions");
-  await says("Its server does not run: it ended with status 1; the last it wrote to standard error: `no module <b>git</b>`");
+  await says("Its server stopped: it ended with status 1; the last it wrote to standard error: `no module <b>git</b>`");
   await press("pause:s1");
   await press("resume:s1");
   await press("pause:s1");
@@ -172,7 +172,7 @@ test("lockdown needs one click and can be undone, and only ending sessions asks 
 
 test("missed question is reopened only by the app, and denials are listed and undone", async () => {
   await browser.go("home");
-  await says("Each of these was denied. If the agent tries again, you are asked again.");
+  await says("You didn't answer in time, so these were denied. If the agent tries again, you'll be asked again.");
   await says("push main to evil.example <img src=x onerror=alert(1)>");
   // The window cannot approve; the app opens the dialog.
   await press("again:q8");
@@ -187,7 +187,7 @@ test("missed question is reopened only by the app, and denials are listed and un
   await browser.run(`location.hash = "#granted"; return true`);
   await says("Projects that you said no to");
   await press("undecline:g7");
-  await browser.until(`made.calls.some(([name, { grants }]) => name === "take_back" && grants[0] === "g7")`);
+  await browser.until(`made.calls.some(([name, { grants }]) => name === "revoke_grants" && grants[0] === "g7")`);
 });
 
 test("revoking several, an agent's or all permissions asks for one confirmation", async () => {
@@ -196,16 +196,16 @@ test("revoking several, an agent's or all permissions asks for one confirmation"
   await press("select:g3");
   await press("take-back-selected");
   await says("2 permissions of Claude Code end now.");
-  assert.deepEqual(await called("take_back"), []);
+  assert.deepEqual(await called("revoke_grants"), []);
   await press("take-back-selected:yes");
-  await browser.until(`made.calls.some(([name]) => name === "take_back")`);
-  assert.deepEqual((await called("take_back"))[0].grants.toSorted(), ["g1", "g3"]);
+  await browser.until(`made.calls.some(([name]) => name === "revoke_grants")`);
+  assert.deepEqual((await called("revoke_grants"))[0].grants.toSorted(), ["g1", "g3"]);
   await browser.run(`const by = document.querySelector('${key("by")}'); by.value = "client"; by.dispatchEvent(new Event("change")); return true`);
   await browser.until(`document.querySelector('${key("take-back-of:Claude Code")}') !== null`);
   await press("take-back-of:Claude Code");
   await press("take-back-of:Claude Code:yes");
-  await browser.until(`made.calls.filter(([name]) => name === "take_back").length === 2`);
-  assert.deepEqual((await called("take_back"))[1].grants.toSorted(), ["g2", "g5", "g6"]);
+  await browser.until(`made.calls.filter(([name]) => name === "revoke_grants").length === 2`);
+  assert.deepEqual((await called("revoke_grants"))[1].grants.toSorted(), ["g2", "g5", "g6"]);
 });
 
 test("folder is granted by keyboard after a summary", async () => {
@@ -225,15 +225,15 @@ test("tool and host are granted after a summary and listed with other permission
   const choose = (name, to) => browser.run(`const control = document.querySelector('${key(name)}'); control.value = "${to}"; control.dispatchEvent(new Event("change")); return true`);
   await choose("gift-server", "filesystem");
   await choose("gift-kind", "tool");
-  await says("Every tool of filesystem is told in each call what to do it with");
+  await says("The effect of every tool of filesystem depends on its arguments");
   await choose("gift-server", "fetch");
   await says("Claude Code may use list_pages of fetch without asking, whatever the call says, for 1 hour.");
   await press("gift-give");
   await says("Granted: list_pages");
   await choose("gift-kind", "host");
-  await says("Write the name of the host.");
+  await says("Enter the name of the host.");
   await browser.run(`const host = document.querySelector('${key("gift-host")}'); host.value = "api.example.com"; host.dispatchEvent(new Event("input")); return true`);
-  await says("Claude Code may reach api.example.com through fetch, and send it what it knows, for 1 hour.");
+  await says("Claude Code may connect to api.example.com through fetch, and send it what it knows, for 1 hour.");
   await press("gift-give");
   await says("Granted: api.example.com");
   assert.deepEqual((await called("grant_beforehand")).map(({ gift }) => [gift.kind, gift.what, gift.server]), [["tool", "list_pages", "fetch"], ["host", "api.example.com", "fetch"]]);
@@ -243,19 +243,19 @@ test("tool and host are granted after a summary and listed with other permission
 test("removing a server lists its effects, removes its permissions, and can be undone", async () => {
   await browser.go("servers");
   await press("remove:git");
-  await says("Its entry goes. It is kept as it is");
+  await says("Its entry is removed.");
   await says("Still set to start it: Cursor (its entry git).");
   await says("Still named by the profile work.");
-  await says("Take back its 1 permission as well");
+  await says("Revoke its 1 permission too");
   assert.deepEqual(await called("remove_server"), []);
   await press("remove-now:git");
   await says("git is out. Its session ended.");
-  await says("1 permission could not be taken back");
-  assert.deepEqual(await called("take_back"), [{ grants: ["g4"] }]);
+  await says("1 permission could not be revoked");
+  assert.deepEqual(await called("revoke_grants"), [{ grants: ["g4"] }]);
   await press("restore:git");
   await says("git is back as it was.");
   await press("forget:slack");
-  await says("The entry of slack is deleted for good");
+  await says("The entry of slack is deleted permanently");
   assert.deepEqual(await called("forget_server"), []);
 });
 
@@ -273,7 +273,7 @@ test("host is allowed permanently after a summary, invalid names are refused, an
   await press("open-now:fetch");
   await says("It is open to sessions that begin from now on.");
   await press("close:fetch:write:/home/ada/.cache/fetch");
-  await says("fetch no longer reaches /home/ada/.cache/fetch by itself.");
+  await says("fetch no longer always has access to /home/ada/.cache/fetch.");
   assert.deepEqual(await called("close_opening"), []);
   await press("close:fetch:write:/home/ada/.cache/fetch:yes");
   await says("/home/ada/.cache/fetch is closed.");
@@ -290,7 +290,7 @@ test("server limits change after a summary, and invalid numbers are not treated 
   const off = () => browser.run(`document.querySelector('${key("limits-plan:fetch")}').disabled`);
   assert.equal(await off(), true, "nothing would change");
   await type("memory", "much");
-  await says("Write a whole number.");
+  await says("Enter a whole number.");
   assert.equal(await off(), true);
   await type("memory", "8");
   await press("limits-plan:fetch");
@@ -313,7 +313,7 @@ test("server limits change after a summary, and invalid numbers are not treated 
 test("profile is created, changed, removed and assigned to a client after a preview", async () => {
   await browser.go("servers");
   await says("given to Claude Code");
-  await says("There is no server old any more.");
+  await says("No longer exists: old.");
   await press("profile-new");
   await browser.until(`document.querySelector('${key("profile-name")}') !== null`);
   await browser.run(`const name = document.querySelector('${key("profile-name")}'); name.value = "play"; name.dispatchEvent(new Event("input")); return true`);
@@ -322,7 +322,7 @@ test("profile is created, changed, removed and assigned to a client after a prev
   await says("given to no client yet");
   assert.deepEqual(await called("change_profile"), [{ name: "play", servers: ["fetch"] }]);
   await press("profile-remove:work");
-  await says("Claude Code then starts none of its servers");
+  await says("Claude Code cannot start its servers");
   await press("profile-remove:work:yes");
   await browser.until(`document.querySelector('${key("profile-remove:work")}') === null`);
   await browser.run(`location.hash = "#clients"; return true`);
@@ -334,29 +334,29 @@ test("quarantined file is restored after a warning and deleted after confirmatio
   await browser.go("sessions");
   await says("In quarantine");
   assert.equal(await browser.run(`document.querySelector('${key("put-back:s1:/home/ada/src/app/.git/hooks/pre-commit")}').disabled`), true);
-  await says("This session is not over");
+  await says("This session is still active");
   await press("put-back:s0:/home/ada/src/site/.envrc");
-  await says("/home/ada/src/site/.envrc is put back where it was, and runs when you enter this folder in a shell, with all that you can do yourself.");
-  assert.deepEqual(await called("decide_left"), []);
+  await says("/home/ada/src/site/.envrc is put back where it was, and runs when you enter this folder in a shell, with all your rights.");
+  assert.deepEqual(await called("decide_file"), []);
   await press("put-back:s0:/home/ada/src/site/.envrc:yes");
   await browser.until(`document.querySelector('${key("put-back:s0:/home/ada/src/site/.envrc")}') === null`);
   await press("put-back:s0:/home/ada/src/site/Makefile");
-  await says("What stands there now goes to quarantine in its place.");
+  await says("The file in its place goes to quarantine.");
   await press("put-back:s0:/home/ada/src/site/Makefile:no");
   await press("delete-kept:s0:/home/ada/src/site/Makefile");
   await press("delete-kept:s0:/home/ada/src/site/Makefile:yes");
-  await browser.until(`made.calls.filter(([name]) => name === "decide_left").length === 2`);
-  assert.deepEqual((await called("decide_left")).map(({ choice }) => choice), ["put-back", "delete"]);
+  await browser.until(`made.calls.filter(([name]) => name === "decide_file").length === 2`);
+  assert.deepEqual((await called("decide_file")).map(({ choice }) => choice), ["put-back", "delete"]);
 });
 
 test("client servers are protected one by one, and their keys move to the keyring unless the user declines", async () => {
   await browser.go("clients");
-  await says("starts npx jira-mcp, which can reach all that you can");
+  await says("not protected: started directly (npx jira-mcp) with all your rights");
   await press("move:claude-code:jira");
   await says('"move jira": "<b>not markup</b>"');
   await says("env.JIRA_TOKEN of jira, from now on keyring:jira-JIRA_TOKEN");
   await press("keys:claude-code");
-  await says("It then stands in IronCurtain's own settings as it is.");
+  await says("It is then stored unprotected in IronCurtain's own settings.");
   await press("keys:claude-code");
   await browser.until(`made.calls.filter(([name]) => name === "plan_client").length === 3`);
   const wishes = (await called("plan_client")).map(({ wish }) => [wish.only, wish.secrets]);
@@ -402,7 +402,7 @@ test("server processes show their state, and a restart asks for confirmation", a
   await press("log:s2");
   await says("ModuleNotFoundError: <b>no module git</b>");
   await press("server-restart:s2");
-  await says("The process of git is ended and started again.");
+  await says("The process of git is restarted.");
   await press("server-restart:s2:yes");
   await browser.until(`made.calls.some(([name]) => name === "restart_server")`);
 });
@@ -413,10 +413,10 @@ test("changed tools show a diff and take effect only after approval", async () =
   await press("look:git:yes");
   await says("repo_path: read-path before, write-path now");
   await press("keep:git");
-  await says("Calls of these tools of git are judged by this from now on.");
-  assert.deepEqual(await called("keep_tools"), []);
+  await says("Calls of these tools of git are checked by this from now on.");
+  assert.deepEqual(await called("save_tools"), []);
   await press("keep:git:yes");
-  await browser.until(`made.calls.some(([name]) => name === "keep_tools")`);
+  await browser.until(`made.calls.some(([name]) => name === "save_tools")`);
 });
 
 test("server is added as previewed, and an entered secret is never shown again", async () => {
@@ -427,9 +427,9 @@ test("server is added as previewed, and an entered secret is never shown again",
   await says("<b>not markup</b>");
   assert.deepEqual(await called("write_server"), []);
   await press("write-server");
-  await says("Nothing of it has run.");
+  await says("It has not been started.");
   assert.deepEqual(await called("plan_server"), [{ wanted: { what: "npm:far", name: "" } }]);
-  await says("Not there yet, and a server needs it: git-token.");
+  await says("Missing: git-token. A server needs it.");
   await browser.run(`for (const [field, text] of [["secret-name", "git-token"], ["secret-value", "s3cret"]]) { const input = document.querySelector('[data-key="' + field + '"]'); input.value = text; input.dispatchEvent(new Event("input")); } return true`);
   assert.equal(await browser.run(`document.querySelector('${key("secret-value")}').type`), "password");
   await press("set-secret");
@@ -444,8 +444,8 @@ test("server is added as previewed, and an entered secret is never shown again",
 test("bundle is added as previewed with the picked folder, and its key is stored only then", async () => {
   await browser.go("servers");
   await openBundle();
-  await says("It says it is by Notes & Sons: \u201cKeeps notes in a folder.");
-  await says("Its maker proposes ${HOME}/Notes, which is taken only if you pick it.");
+  await says("It claims to be by Notes & Sons: \u201cKeeps notes in a folder.");
+  await says("Its maker suggests ${HOME}/Notes; pick it to use it.");
   assert.equal(await browser.run(`document.querySelector('${key("plan-bundle")}').disabled`), true, "the folder and the key are missing");
   await fillBundle();
   assert.equal(await browser.run(`document.querySelector('${key("bundle:key")}').type`), "password");
@@ -467,7 +467,7 @@ test("bundle is added as previewed with the picked folder, and its key is stored
   assert.equal(await browser.run(`document.querySelector("#page").innerText.includes("in place of")`), false);
   assert.deepEqual([await called("write_server"), await called("set_secret")], [[], []]);
   await press("write-server");
-  await says("Nothing of it has run.");
+  await says("It has not been started.");
   await browser.until(`document.querySelector('section[aria-label="mine"]') !== null`);
   assert.deepEqual(await called("set_secret"), [{ name: "mine-key", value: "s3cret" }]);
   const values = { level: ["3"], sync: ["false"] };
@@ -499,7 +499,7 @@ test("invalid bundle is refused with a reason, cancelling discards it, and a key
   await press("drop-server");
   await press("leave-bundle");
   await browser.until(`document.querySelector('${key("add-what")}') !== null`);
-  assert.equal((await called("leave_bundle")).length, 1);
+  assert.equal((await called("discard_bundle")).length, 1);
 });
 
 test("without a keyring a secrets file is created with a passphrase entered twice, and unlocked with it", async () => {
@@ -514,7 +514,7 @@ test("without a keyring a secrets file is created with a passphrase entered twic
   await type("secrets-passphrase", "four words and more");
   assert.equal(await off("make-secrets-file"), true, "typed once");
   await type("secrets-passphrase-again", "four words and less");
-  await says("The two are not the same yet.");
+  await says("The two passphrases differ.");
   assert.equal(await off("make-secrets-file"), true, "typed twice, and not the same");
   await type("secrets-passphrase-again", "four words and more");
   await press("make-secrets-file");
@@ -541,7 +541,7 @@ test("setup claims no protection, can be skipped at each step, and shows what wa
   await says("<b>not markup</b>");
   assert.deepEqual(await called("write_client"), []);
   await press("step:next");
-  await says("These servers are started by a client itself, past the shield");
+  await says("These servers are started directly by a client");
   await says("jira");
   assert.equal(await browser.run(`document.querySelector("#page").innerText.includes("Cursor")`), false);
   await press("step:next");
@@ -549,20 +549,20 @@ test("setup claims no protection, can be skipped at each step, and shows what wa
   await says("Agents may read in /home/ada/Documents/recipes, without asking.");
   await press("step:next");
   await press("practise");
-  await says("You denied it.");
+  await says("Denied. A real request would have been refused.");
   await press("look");
   await says("Refused. You have 3 names in ~/.ssh; it saw none.");
   await made(`made.look = { ...made.look, seen: 3, said: "" }`);
   await press("look");
   await says("Not refused: it saw 3 names of 3");
   await press("step:leave");
-  await browser.until(`location.hash === "#home" && made.calls.some(([name]) => name === "welcomed")`);
+  await browser.until(`location.hash === "#home" && made.calls.some(([name]) => name === "finish_first_steps")`);
 });
 
 test("rules are moved, changed, removed and added, and saved only after a trial", async () => {
   await browser.go("rules");
   await press("later:deny-secrets");
-  await says("Changed and not saved.");
+  await says("Changed, not saved.");
   await browser.run(`const then = document.querySelector('${key("then:work")}'); then.value = "escalate"; then.dispatchEvent(new Event("change")); return true`);
   await says("Asks about what it covers (was: Allows reading in the folder of this project.)");
   await press("remove:ask-before-writing");
@@ -603,7 +603,7 @@ test("rules are tried on the audit log before saving, and a call becomes a rule"
   await browser.until(`location.hash === "#rules" && document.activeElement?.dataset.key === "draft-then"`);
   assert.equal(await browser.run(`document.querySelector('${key("save-rules")}').disabled`), true);
   await press("dry-run");
-  await says("0 would have come out looser and 4 stricter");
+  await says("0 would have been looser and 4 stricter");
   await press("save-rules");
   assert.deepEqual(await called("save_rules"), []);
   await press("save-rules:yes");
@@ -618,13 +618,13 @@ test("whole audit log is searched, and failures are shown", async () => {
   await browser.run(`const find = document.querySelector('${key("find")}'); find.value = "id_ed25519"; find.dispatchEvent(new Event("input")); return true`);
   await browser.until(`document.querySelectorAll(".log .row").length === 1`);
   await made(`made.fail.activity = "the log cannot be read"`);
-  await says("The record could not be searched: the log cannot be read");
+  await says("Searching the record failed: the log cannot be read");
 });
 
 test("an unreachable daemon is reported without claiming that agents are denied", async () => {
   await browser.go("home");
   await made(`made.fail.snapshot = "it is gone"`);
-  await says("IronCurtain cannot be reached");
+  await says("IronCurtain is not responding");
   assert.equal(await browser.run(`document.body.innerText.includes("denied")`), false);
 });
 

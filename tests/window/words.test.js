@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { grouped, listed } from "../../ui/grant_list.js";
 import { movedRule, names, ruleOf, rulesIn, ruleThat, withoutRule, withRule } from "../../ui/rule_draft.js";
-import { stateLine, truth } from "../../ui/truth.js";
+import { stateLine, protectionState } from "../../ui/protection_state.js";
 import { ago, count, folderOf, left, list, pathParts } from "../../ui/words.js";
 
 const MINUTE = 60_000;
@@ -32,15 +32,15 @@ test("path emphasizes its last two names and abbreviates home to ~", () => {
 const snapshot = (/** @type {object} */ more) => ({ status: { protection: "protecting", troubles: [], other_home: null }, sessions: [], waiting: [], questions: { missed: [], denied: [] }, clients: [], recent: [], ...more });
 
 test("protection is not claimed before a client has connected", () => {
-  assert.equal(truth(snapshot({})).title, "Nothing is protected yet");
+  assert.equal(protectionState(snapshot({})).title, "Nothing is protected yet");
   assert.equal(stateLine(snapshot({})), "\u25cb Nothing is protected yet");
-  assert.equal(truth(snapshot({ clients: [{}] })).title, "No agent is connected");
-  assert.equal(truth(snapshot({ sessions: [{ sandboxed: true }] })).title, "Protecting");
-  const part = truth(snapshot({ sessions: [{ sandboxed: true }, { sandboxed: false }] }));
-  assert.deepEqual([part.title, part.text], ["Protecting in part", "2 sessions connected. 1 server not sandboxed."]);
+  assert.equal(protectionState(snapshot({ clients: [{}] })).title, "No agent is connected");
+  assert.equal(protectionState(snapshot({ sessions: [{ sandboxed: true }] })).title, "Protecting");
+  const part = protectionState(snapshot({ sessions: [{ sandboxed: true }, { sandboxed: false }] }));
+  assert.deepEqual([part.title, part.text], ["Partly protected", "2 sessions connected. 1 server not sandboxed."]);
   const locked = { status: { protection: "lockdown", lockdown: true, troubles: [], other_home: null } };
-  assert.deepEqual([truth(snapshot(locked)).mood, stateLine(snapshot({ ...locked, waiting: [{}] }))], ["lockdown", "\u2715 Locked down"]);
-  assert.equal(truth(snapshot({ status: { protection: "degraded", troubles: ["x"] }, sessions: [{}] })).mood, "degraded");
+  assert.deepEqual([protectionState(snapshot(locked)).mood, stateLine(snapshot({ ...locked, waiting: [{}] }))], ["lockdown", "\u2715 Locked down"]);
+  assert.equal(protectionState(snapshot({ status: { protection: "degraded", troubles: ["x"] }, sessions: [{}] })).mood, "degraded");
 });
 
 const grant = (/** @type {string} */ id, /** @type {string} */ path, /** @type {object} */ more = {}) => ({ id, path, kind: "folder", client: "A", server: "s", lifetime: "always", access: ["read"], created_ms: 0, last_used_ms: null, expires_ms: null, ...more });

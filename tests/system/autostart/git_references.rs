@@ -112,7 +112,7 @@ fn files_created_at_git_referenced_paths_are_not_run() {
         let mut client = world.connect("hostile");
         grant_folder_of(&world, &mut client, &repo.join("text"));
         client.run(&repo, &way.attack(&world)).ok();
-        eventually("what was planted is harmless", BOUND, || {
+        eventually("the planted file is neutralized", BOUND, || {
             !fs::read_to_string(repo.join(way.target)).is_ok_and(|text| text.contains("evil"))
         });
         works(&world, &repo);

@@ -52,7 +52,7 @@ fn planted_files_do_not_run_and_user_hooks_do() {
     let planted = above.join("fresh/.git/hooks/pre-commit");
     eventually("the planted hook is gone", BOUND, || !planted.exists());
     eventually("the planted server is gone", BOUND, || !repo.join(".mcp.json").exists());
-    eventually("the keys are put back", BOUND, || {
+    eventually("the git keys are restored", BOUND, || {
         !fs::read_to_string(repo.join(".git/config")).unwrap().contains("evil")
     });
     // While the session is open.
@@ -79,7 +79,7 @@ fn planted_files_do_not_run_and_user_hooks_do() {
     let config = about(&record, &repo.join(".git/config"));
     assert_eq!(config.state, LeftState::PutBack);
     for key in ["core.fsmonitor", "core.pager", "alias.st", "diff.external"] {
-        assert!(world.log().contains(key), "{key} is not on record");
+        assert!(world.log().contains(key), "{key} is not recorded");
     }
     // direnv has not allowed the file, so it only runs if the user allows it.
     assert_eq!(about(&record, &repo.join(".envrc")).state, LeftState::Left);
@@ -110,7 +110,7 @@ fn files_planted_before_kill_are_scanned_at_next_start() {
     machine.start();
     let mut client = machine.connect();
     let call = client.begin_call("change", json!({ "path": plan }));
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     // Answer 5: the folder, for this session.
     machine.types("5");
     client.outcome(call).ok();
@@ -123,9 +123,9 @@ fn files_planted_before_kill_are_scanned_at_next_start() {
     client.run(work, plant).ok();
     machine.freeze();
     fs::write(work.join("go"), "").unwrap();
-    eventually("it is planted", BOUND, || work.join("done").exists());
+    eventually("the file is planted", BOUND, || work.join("done").exists());
     let below = machine.kill();
-    machine.is_clean(&below);
+    machine.assert_clean(&below);
     let (planted, makefile) = (work.join("repo/.git/hooks/pre-commit"), work.join("repo/Makefile"));
     assert!(planted.exists() && makefile.exists());
 
@@ -133,7 +133,7 @@ fn files_planted_before_kill_are_scanned_at_next_start() {
     eventually("the planted hook is gone", BOUND, || !planted.exists());
     assert!(makefile.exists());
     let shown = || String::from_utf8(machine.command(&["session", &session]).stdout).unwrap();
-    eventually("it is in the session's list", BOUND, || {
+    eventually("the file is in the session's list", BOUND, || {
         let shown = shown();
         shown.contains("pre-commit") && shown.contains("Makefile")
     });

@@ -22,7 +22,7 @@ fn repeatedly_recreated_file_is_removed_and_folder_becomes_read_only() {
     let _ = client.outcome(call);
     eventually("the file is gone", BOUND, || !repo.join(".mcp.json").exists());
     let mut change = || client.call("change", json!({ "path": repo.join("text") }));
-    eventually("the folder can only be read", BOUND, || change().is_error);
+    eventually("the folder is read-only", BOUND, || change().is_error);
     change().refused("it can only be read in this session");
     client.run(&repo, "echo x > other").refused("Read-only file system");
     client.run(&repo, "cat text").ok();
@@ -31,7 +31,7 @@ fn repeatedly_recreated_file_is_removed_and_folder_becomes_read_only() {
     assert!((5..=10).contains(&kept), "{kept}");
     let record = ended(&world, client);
     assert!(record.unfinished.iter().any(|reason| reason.contains("came back 5 times")), "{record:?}");
-    assert!(world.log().contains("again and again, so it can only read"), "it is not on record");
+    assert!(world.log().contains("again and again, so it can only read"), "the stop is not recorded");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn server_that_keeps_recreating_a_file_is_stopped() {
     let servers = json!({ "mcpServers": { "evil": { "command": "evil" } } });
     let script = format!("while echo '{servers}' > .mcp.json; do :; done 2> /dev/null");
     let call = client.begin_call("run", json!({ "where": folder, "script": script }));
-    client.outcome(call).refused("it makes files again and again that programs of yours run");
+    client.outcome(call).refused("it keeps creating files that your programs run automatically");
     client.plain("heard").refused("it was stopped, and is not started again in this session");
     // Another session starts the server normally.
     world.connect("hostile").plain("heard").ok();

@@ -26,7 +26,7 @@ fn strict_mode_quarantines_autostart_files_and_keeps_other_files() {
     client.run(&repo, "echo all: > Makefile && echo made > made").ok();
     let mut moved: Vec<_> = named.map(|name| repo.join(name)).to_vec();
     moved.push(repo.join(".vscode"));
-    eventually("they are moved away", BOUND, || moved.iter().all(|path| !path.exists()));
+    eventually("the files are quarantined", BOUND, || moved.iter().all(|path| !path.exists()));
     let record = ended(&world, client);
 
     for path in &moved {

@@ -27,7 +27,7 @@ fn kept_and_quarantined_files_are_recorded_permanently() {
     grant_folder_of(&world, &mut client, &repo.join("text"));
     client.run(&repo, "echo all: > Makefile; echo '[tools]' > mise.toml").ok();
     let (makefile, mise) = (repo.join("Makefile"), repo.join("mise.toml"));
-    eventually("they are counted", BOUND, || world.sessions()[0].left == 2);
+    eventually("the files are counted", BOUND, || world.sessions()[0].left == 2);
     let record = ended(&world, client);
     assert_eq!(waiting(&record), [makefile.to_str().unwrap(), mise.to_str().unwrap()]);
     // The decision survives a restart of the daemon.
@@ -36,7 +36,7 @@ fn kept_and_quarantined_files_are_recorded_permanently() {
         Reply::LeftBehind(sessions) => sessions,
         other => panic!("{other:?}"),
     };
-    eventually("it is listed again", BOUND, || behind().iter().any(|session| session.id == record.id));
+    eventually("the file is listed again", BOUND, || behind().iter().any(|session| session.id == record.id));
 
     let Reply::Session(kept) = decide(&world, &record.id, &makefile, LeftChoice::Keep) else { panic!() };
     assert_eq!((about(&kept, &makefile).state, makefile.exists()), (LeftState::Kept, true));
@@ -70,10 +70,10 @@ fn quarantined_file_is_restored_or_deleted_by_the_user_after_session() {
     grant_folder_of(&world, &mut client, &repo.join("text"));
     let evil = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
     client.run(&repo, &format!("echo '[tools]' > mise.toml; echo '{evil}' > .mcp.json")).ok();
-    eventually("it is in quarantine", BOUND, || !agents.exists() && quarantine().len() == 1);
+    eventually("the file is quarantined", BOUND, || !agents.exists() && quarantine().len() == 1);
     let session = world.sessions()[0].id.clone();
     refused(&decide(&world, &session, &agents, LeftChoice::PutBack), ErrorCode::Storage);
-    assert!(!agents.exists(), "its server could change it again");
+    assert!(!agents.exists(), "the server could change it again");
     let record = ended(&world, client);
     decide(&world, &record.id, &mise, LeftChoice::Quarantine);
     assert_eq!(quarantine()[0].files.len(), 2);
@@ -149,7 +149,7 @@ fn agent_and_server_cannot_decide_about_autostart_files() {
     let mut client = world.connect("hostile");
     grant_folder_of(&world, &mut client, &repo.join("text"));
     client.run(&repo, "echo all: > Makefile").ok();
-    eventually("it is counted", BOUND, || world.sessions()[0].left == 1);
+    eventually("the file is counted", BOUND, || world.sessions()[0].left == 1);
     // The server can reach neither the socket nor the record.
     client.call("connect", serde_json::json!({ "where": world.home.socket })).refused("os error");
     let record = world.home.sessions().join(&world.sessions()[0].id).join("record.json");

@@ -55,7 +55,10 @@ impl Peer {
 
     /// Records a value as a step.
     pub fn keep(&mut self, step: &str, value: &Value) {
-        assert!(self.steps.insert(step.to_owned(), steady(value)).is_none(), "two steps are called {step}");
+        assert!(
+            self.steps.insert(step.to_owned(), without_variable_parts(value)).is_none(),
+            "two steps are named {step}"
+        );
     }
 
     /// Records the server's requests since the last step.
@@ -81,7 +84,8 @@ impl Peer {
 
     /// Returns everything recorded; the notifications form their own step.
     pub fn steps(mut self) -> BTreeMap<String, Value> {
-        let mut told: Vec<String> = self.told.iter().map(|told| steady(told).to_string()).collect();
+        let mut told: Vec<String> =
+            self.told.iter().map(|told| without_variable_parts(told).to_string()).collect();
         told.sort();
         // The number of repetitions of these notifications depends on timing.
         told.dedup();
@@ -142,7 +146,7 @@ fn answered(method: &str, params: &Value) -> Value {
 }
 
 /// Removes the parts of a value that vary between runs: task names, times and random values.
-fn steady(value: &Value) -> Value {
+fn without_variable_parts(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let kept = |(name, value): (&String, &Value)| {
@@ -154,7 +158,7 @@ fn steady(value: &Value) -> Value {
                     }
                     // The blob contains the time of day.
                     "blob" if fields["uri"].as_str().is_some_and(|uri| uri.contains("dynamic")) => json!("…"),
-                    _ => steady(value),
+                    _ => without_variable_parts(value),
                 };
                 (name.clone(), value)
             };
@@ -162,14 +166,14 @@ fn steady(value: &Value) -> Value {
             let sorted: BTreeMap<String, Value> = fields.iter().map(kept).collect();
             Value::Object(sorted.into_iter().collect::<Map<_, _>>())
         }
-        Value::Array(values) => values.iter().map(steady).collect(),
-        Value::String(text) => Value::String(without_names(text)),
+        Value::Array(values) => values.iter().map(without_variable_parts).collect(),
+        Value::String(text) => Value::String(without_variable_text(text)),
         other => other.clone(),
     }
 }
 
 /// Removes the time of day and task names from a text.
-fn without_names(text: &str) -> String {
+fn without_variable_text(text: &str) -> String {
     let text = match text.split_once("created at ") {
         Some((before, _)) => format!("{before}created at …"),
         None => text.to_owned(),

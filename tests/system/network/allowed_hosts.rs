@@ -52,7 +52,7 @@ fn listed_hosts_are_reached_and_others_are_refused_and_recorded() {
                     "other.example.test:22 deny unknown-domain",
                 ]
             );
-            assert_eq!(world.person.asked().len(), 0);
+            assert_eq!(world.user.asked().len(), 0);
             let shown = world.activity();
             let refused = "The server fetcher was kept from evil.example.test:80: `evil.example.test` is on the list of denied domains";
             assert!(
@@ -105,15 +105,15 @@ fn killed_servers_proxy_listener_is_closed_and_restart_gets_its_own() {
             assert_eq!(client.behind("http://files.example.test/hello"), HELLO);
             let supervisor = world.sessions()[0].server_pid.unwrap();
             let listener = listener_of(supervisor);
-            assert!(is_open_here(&listener), "the trusted process holds it");
+            assert!(is_open_here(&listener), "the daemon holds the listener");
             let supervisor = rustix::process::Pid::from_raw(supervisor.try_into().unwrap()).unwrap();
             rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();
-            eventually("the listener is gone", BOUND, || !is_open_here(&listener));
+            eventually("the listener is closed", BOUND, || !is_open_here(&listener));
             assert_eq!(client.behind("http://files.example.test/hello"), HELLO);
             let next = listener_of(world.sessions()[0].server_pid.unwrap());
             assert!(next != listener && is_open_here(&next));
             client.hang_up();
-            eventually("the next is gone, too", BOUND, || !is_open_here(&next));
+            eventually("the next listener is closed", BOUND, || !is_open_here(&next));
         },
     );
 }
@@ -129,13 +129,13 @@ fn host_removed_from_list_is_disconnected() {
         }
         assert_eq!(client.free("alive", ""), "alive alive");
         configure(&world.home, &json!({ "allowedDomains": ["other.example.test:8443"] }));
-        eventually("it is cut off", BOUND, || client.free("alive", "") == "cut alive");
+        eventually("the connection is cut", BOUND, || client.free("alive", "") == "cut alive");
         assert_eq!(client.free("hold", "files.example.test:8443"), "HTTP/1.1 403 Forbidden");
         configure(
             &world.home,
             &json!({ "allowedDomains": ["other.example.test:8443", "files.example.test:8443"] }),
         );
-        eventually("it is open again", BOUND, || {
+        eventually("the host is reachable again", BOUND, || {
             client.free("hold", "files.example.test:8443") == "HTTP/1.1 200 OK"
         });
     });

@@ -66,7 +66,7 @@ fn install_from_foreign_host_is_refused_and_cleaned_up() {
     let place = place(&registry, "npx", &["tiny"]);
     let refused = run(&place.home, &["install", "tiny"]).unwrap_err();
     let words =
-        format!("it was refused: `127.0.0.1:{}` is an IP address, which the list of allowed", other.port);
+        format!("refused connection: `127.0.0.1:{}` is an IP address, which the list of allowed", other.port);
     assert!(refused.contains(&words), "{refused}");
     assert_eq!(other.asked(), [] as [&str; 0]);
     assert_eq!(folders(&place.home), [] as [&str; 0]);
@@ -147,7 +147,7 @@ fn source_package_is_not_built() {
     registry.pypi("tiny", "tiny-1.0.tar.gz", packed(dir.path(), "tiny-1.0"));
     let place = place(&registry, "uvx", &["tiny"]);
     let refused = run(&place.home, &["install", "tiny"]).unwrap_err();
-    assert!(refused.contains("pip found no wheels for `tiny`, only source code or nothing"), "{refused}");
+    assert!(refused.contains("pip found no wheels for `tiny`; IronCurtain does not install from source code"), "{refused}");
     assert!(!canary.exists());
     assert_eq!(folders(&place.home), [] as [&str; 0]);
     // A wheel of the same package is accepted, and a missing program is reported.
@@ -186,12 +186,14 @@ fn missing_package_manager_is_reported() {
     let registry = Registry::new();
     let place = place(&registry, "npx", &["tiny@9.9.9"]);
     let unknown = run(&place.home, &["install", "nobody"]).unwrap_err();
-    assert!(unknown.contains("no server is named `nobody`; there is `tiny`"), "{unknown}");
+    assert!(unknown.contains("no server is named `nobody`; existing servers: `tiny`"), "{unknown}");
     let missing = run(&place.home, &["install", "tiny"]).unwrap_err();
-    assert!(missing.contains("`tiny@9.9.9` could not be installed") && missing.contains("404"), "{missing}");
+    assert!(missing.contains("failed to install `tiny@9.9.9`") && missing.contains("404"), "{missing}");
     let update = run(&place.home, &["update", "tiny"]).unwrap_err();
     assert!(
-        update.contains("cannot be updated: its package `tiny@9.9.9` is to be installed first"),
+        update.contains(
+            "failed to update the server `tiny`: its package `tiny@9.9.9` is to be installed first"
+        ),
         "{update}"
     );
 }

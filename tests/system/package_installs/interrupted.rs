@@ -4,7 +4,7 @@ use super::registry::{Package, Registry};
 use super::{command, folders, install, prepare, run};
 use crate::client::BOUND;
 use crate::machine::descendants;
-use crate::test_home::{Place, Prepared};
+use crate::test_home::{Prepared, TestHome};
 use crate::world::eventually;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -13,11 +13,11 @@ use std::process::Stdio;
 fn killed_install_leaves_nothing_runnable_and_next_install_cleans_up() {
     let registry = Registry::new();
     registry.npm("tiny", "1.0.0", &Package::default());
-    let place = Place::new(|_| {});
+    let place = TestHome::new(|_| {});
     prepare(&Prepared { home: place.home.clone() }, &registry, "npx", &["tiny"]);
     registry.hold("/files/tiny-1.0.0.tgz");
     let mut installing = command(&place.home, &["install", "tiny"]).spawn().unwrap();
-    eventually("the archive is asked for", BOUND, || {
+    eventually("the archive is requested", BOUND, || {
         registry.asked().iter().any(|path| path.contains(".tgz"))
     });
     let mut waiting = command(&place.home, &["install", "tiny"]).stderr(Stdio::piped()).spawn().unwrap();

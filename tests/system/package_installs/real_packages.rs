@@ -33,7 +33,7 @@ fn npm_server_works_offline_only_after_install() {
     let integrity = json_of(&world.home, &["install", "memory"])["integrity"].clone();
     assert!(integrity.as_str().unwrap().starts_with("sha512-"), "{integrity}");
     let again = run(&world.home, &["install", "memory"]).unwrap();
-    assert!(again.contains("is installed already, and is what it was"), "{again}");
+    assert!(again.contains("is already installed and unchanged"), "{again}");
     let entry = std::fs::read_to_string(world.home.config.join("mcp-servers.json")).unwrap();
     assert!(entry.contains("\"npx\"") && !entry.contains(folder.to_str().unwrap()), "{entry}");
 

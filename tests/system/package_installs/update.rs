@@ -52,7 +52,7 @@ fn update_shows_tool_changes_and_applies_after_approval() {
     assert_eq!(
         tell(&world, &mut running, "version", json!({})),
         "1.0.0",
-        "a session goes on with what it has"
+        "a running session keeps its version"
     );
     assert_eq!(folders(&world.home), ["tiny/1.0.0", "tiny/1.1.0"]);
     running.hang_up();
@@ -103,10 +103,10 @@ fn version_that_fails_to_start_can_be_replaced_but_not_installed() {
     newer(&registry);
     let taken = run(&world.home, &["update", "tiny", "--yes"]).unwrap();
     for words in [
-        "NOT COMPARED, so review each of its tools: version 1.0.0 could not be looked at",
+        "NOT COMPARED, so review each of its tools: failed to inspect version 1.0.0",
         "a part is missing",
         "extra: Does more.",
-        "Taken.",
+        "Updated.",
     ] {
         assert!(taken.contains(words), "{words} in\n{taken}");
     }
@@ -114,7 +114,7 @@ fn version_that_fails_to_start_can_be_replaced_but_not_installed() {
 
     registry.npm("tiny", "1.2.0", &Package { broken: true, ..Package::default() });
     let refused = run(&world.home, &["update", "tiny", "--yes"]).unwrap_err();
-    assert!(refused.contains("version 1.2.0 could not be looked at"), "{refused}");
+    assert!(refused.contains("failed to inspect version 1.2.0"), "{refused}");
     let package: Value = json_of(&world.home, &["list"])["servers"][0]["package"].clone();
     assert_eq!(package["version"], json!("1.1.0"));
 }

@@ -46,7 +46,7 @@ impl World {
     /// Waits for a reported problem.
     #[track_caller]
     pub(super) fn trouble(&self) -> String {
-        eventually("a trouble", BOUND, || self.status().troubles.len() == 1);
+        eventually("a problem is reported", BOUND, || self.status().troubles.len() == 1);
         self.status().troubles.remove(0)
     }
 

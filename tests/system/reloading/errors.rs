@@ -27,9 +27,9 @@ fn invalid_file_changes_nothing_and_is_reported_until_fixed() {
     assert_eq!(world.status().policy, before);
     // The newer mistake is reported instead.
     world.replaces(POLICY, "{");
-    eventually("the other mistake", BOUND, || world.trouble().contains("EOF while parsing"));
+    eventually("the other mistake is reported", BOUND, || world.trouble().contains("EOF while parsing"));
     world.replaces(POLICY, &good);
-    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
+    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
     assert_eq!(world.status().policy, before);
     client.plain("heard").refused("DENIED: quiet (rule `quiet`)");
 }
@@ -43,22 +43,22 @@ fn deleted_file_leaves_last_policy_in_force() {
     let before = world.status().policy;
     let gone = |path: &Path| format!("`{}` is gone; put it back", path.display());
     std::fs::rename(world.config(POLICY), world.config("saved")).unwrap();
-    eventually("the trouble", BOUND, || world.trouble().contains(&gone(&world.config(POLICY))));
+    eventually("the problem is reported", BOUND, || world.trouble().contains(&gone(&world.config(POLICY))));
     client.plain("heard").ok();
     std::fs::rename(world.config("saved"), world.config(POLICY)).unwrap();
-    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
+    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
     assert_eq!(world.status().policy, before);
     // Deletes the file with its directory, twice: a restored file is picked up.
     for quiet in [true, false] {
         std::fs::rename(&directory, &away).unwrap();
-        eventually("the trouble", BOUND, || world.trouble().contains(" is gone; put it back"));
+        eventually("the problem is reported", BOUND, || world.trouble().contains(" is gone; put it back"));
         client.plain("now").ok();
         std::fs::create_dir(&directory).unwrap();
         for file in ["compiled-policy.json", "tool-annotations.json"] {
             std::fs::copy(away.join(file), directory.join(file)).unwrap();
         }
         std::fs::remove_dir_all(&away).unwrap();
-        eventually("no trouble", BOUND, || world.status().troubles.is_empty());
+        eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
         if quiet {
             world.changes_policy(|w| w.put_first(rule("quiet", json!({ "tool": ["heard"] }), "deny")));
             client.plain("heard").refused("quiet");
@@ -78,7 +78,9 @@ fn fifo_instead_of_file_is_reported_and_does_not_block() {
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mkfifoat(rustix::fs::CWD, world.config(POLICY), mode).unwrap();
     let is = format!("`{}` cannot be read: it is a named pipe", world.config(POLICY).display());
-    eventually("the trouble", BOUND, || world.status().troubles.iter().any(|text| text.contains(&is)));
+    eventually("the problem is reported", BOUND, || {
+        world.status().troubles.iter().any(|text| text.contains(&is))
+    });
     // The policy in force stays, also for new sessions.
     client.plain("heard").ok();
     world.connect("hostile").plain("heard").ok();
@@ -86,7 +88,7 @@ fn fifo_instead_of_file_is_reported_and_does_not_block() {
         POLICY,
         &json!({ "rules": [rule("quiet", json!({ "tool": ["heard"] }), "deny")] }).to_string(),
     );
-    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
+    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
     client.plain("heard").refused("DENIED: quiet (rule `quiet`)");
 }
 
@@ -98,18 +100,18 @@ fn unwritable_audit_log_blocks_policy_changes() {
     client.plain("heard").ok();
     let status = |machine: &Machine| String::from_utf8(machine.command(&["status"]).stdout).unwrap();
     let log = machine.home.audit().join("audit.jsonl");
-    machine.limit_files(Some(std::fs::metadata(&log).unwrap().len()));
+    machine.limit_file_size(Some(std::fs::metadata(&log).unwrap().len()));
     let file = machine.home.config.join(POLICY);
     let mut policy: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     rules(&mut policy).insert(0, rule("quiet", json!({ "tool": ["heard"] }), "deny"));
     std::fs::write(&file, policy.to_string()).unwrap();
     let waits = "The last change of the policy is not in force: the audit log cannot be written";
-    eventually("the trouble", BOUND, || status(&machine).contains(waits));
+    eventually("the problem is reported", BOUND, || status(&machine).contains(waits));
     client.plain("heard").refused("DENIED: the audit log cannot be written");
-    machine.limit_files(None);
+    machine.limit_file_size(None);
     // The first recorded call is still judged by the policy in force.
     client.plain("now").ok();
-    eventually("the change", BOUND, || status(&machine).contains(" is protecting "));
+    eventually("the change is in force", BOUND, || status(&machine).contains(" is protecting "));
     client.plain("heard").refused("quiet");
     client.plain("now").ok();
     machine.verify();

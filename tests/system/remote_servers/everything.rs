@@ -2,7 +2,7 @@
 //! the local server, except that a remote server gets no roots.
 
 use super::write_entry;
-use crate::comparison::{allow_all, allow_questions, different, documented, run, show_difference};
+use crate::comparison::{allow_all, allow_questions, different, documented_steps, format_difference, run};
 use crate::reference;
 use crate::servers;
 use crate::world::World;
@@ -35,7 +35,7 @@ impl Everything {
         let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         let mut lines = lines.skip_while(|line| !line.contains("listening on port"));
-        assert!(lines.next().is_some(), "it listens");
+        assert!(lines.next().is_some(), "the server does not listen");
         std::thread::spawn(move || lines.for_each(drop));
         Self(child)
     }
@@ -64,9 +64,10 @@ fn everything_server_over_http_differs_from_stdio_as_documented() {
     let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
     let through = run(shim.args(["--server", "everything"]).env("IRONCURTAIN_HOME", world.ours()), false);
     let direct = direct.join().unwrap();
-    let expected: BTreeSet<String> = documented().into_iter().chain(BY_HTTP.map(str::to_owned)).collect();
+    let expected: BTreeSet<String> =
+        documented_steps().into_iter().chain(BY_HTTP.map(str::to_owned)).collect();
     let different = different(&direct, &through);
-    let shown = show_difference(&different, &expected, &direct, &through);
-    assert_eq!(different, expected, "other differences than expected{shown}");
+    let shown = format_difference(&different, &expected, &direct, &through);
+    assert_eq!(different, expected, "unexpected differences{shown}");
     assert!(world.audit().intact);
 }

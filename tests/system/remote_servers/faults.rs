@@ -111,7 +111,7 @@ fn unreachable_server_fails_initialize_with_a_reason() {
         let told = answer["error"]["message"].as_str().unwrap_or_default();
         told.contains("the server `far` is not the") && told.contains("Suspended: ")
     });
-    assert!(far.asked().is_empty(), "it was connected to");
+    assert!(far.asked().is_empty(), "a suspended address was connected to");
     super::write_entry(&world.home.config, "other", &json!({ "url": far.url() }));
     eventually("its entry is in force", BOUND, || {
         let mut client = world.start("other");
@@ -176,7 +176,7 @@ fn expired_remote_session_is_reinitialized_before_calls() {
     assert_eq!(client.say("found").ok(), r#"{"text":"found"}"#);
     // Requests are sent concurrently, so this one may arrive after the call.
     let told = || far.methods().split_off(before).contains(&"logging/setLevel".to_owned());
-    eventually("it is told the level of its log again", BOUND, told);
+    eventually("the server receives its log level again", BOUND, told);
     let methods = far.methods().split_off(before);
     let place =
         |method: &str| methods.iter().position(|m| m == method).unwrap_or_else(|| panic!("{methods:?}"));

@@ -138,7 +138,7 @@ fn server_requests_on_a_stream_are_answered() {
         |id: &str| far.asked().iter().find(|asked| asked.body["id"] == id).map(|asked| asked.body.clone());
     eventually("both are answered", BOUND, || answer("a-1").is_some() && answer("a-2").is_some());
     assert_eq!(answer("a-1").unwrap()["result"], json!({}));
-    assert_eq!(answer("a-2").unwrap()["result"], json!({ "roots": [] }), "no path of the person's is told");
+    assert_eq!(answer("a-2").unwrap()["result"], json!({ "roots": [] }), "the user's paths are not sent");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn endless_streams_do_not_block_others() {
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
     let calls: Vec<u64> = (0..20).map(|_| client.begin_call("say", json!({ "text": "endless" }))).collect();
-    eventually("all are open", BOUND, || open.load(Ordering::Relaxed) == 21);
+    eventually("all streams are open", BOUND, || open.load(Ordering::Relaxed) == 21);
     assert_eq!(client.say("beside").ok(), r#"{"text":"beside"}"#);
     // A cancelled call is released, since nothing waits for it.
     for id in calls {
@@ -168,9 +168,9 @@ fn endless_streams_do_not_block_others() {
     }
     client.say("after").ok();
     let told = || far.methods().iter().filter(|method| *method == "notifications/cancelled").count();
-    eventually("the server is told", BOUND, || told() == 20);
+    eventually("the server receives the cancellations", BOUND, || told() == 20);
     client.hang_up();
-    eventually("the session is over", BOUND, || far.methods().contains(&"DELETE".to_owned()));
+    eventually("the session ends", BOUND, || far.methods().contains(&"DELETE".to_owned()));
     stop.store(true, Ordering::Relaxed);
 }
 

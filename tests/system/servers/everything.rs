@@ -15,7 +15,7 @@ fn everything_server_adds_reports_roots_and_hides_environment() {
     let roots = free(&world, &mut client, "get-roots-list", json!({}));
     assert!(roots.ok().contains(world.sandbox().to_str().unwrap()), "{}", roots.text);
     client.call("get-env", json!({})).refused("nobody has said yet what the tool `everything/get-env` does");
-    assert_eq!(world.person.asked().len(), 0);
+    assert_eq!(world.user.asked().len(), 0);
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn everything_server_compresses_inline_data_and_fetches_nothing() {
     let address = format!("http://{}/a", listener.local_addr().unwrap());
     let fetched = json!({ "name": "a.gz", "data": address, "outputType": "resource" });
     client.call("gzip-file-as-resource", fetched).refused("the server `everything` has no network");
-    assert_eq!(world.person.asked().len(), 0);
+    assert_eq!(world.user.asked().len(), 0);
     listener.set_nonblocking(true).unwrap();
     assert!(listener.accept().is_err(), "the server reached the host's network");
 }

@@ -12,7 +12,7 @@ fn playwright_server_opens_pages_only_at_allowed_host() {
         let world = world("playwright");
         let mut client = world.connect("playwright");
         let page = |host: &str| json!({ "url": format!("http://{host}.example.test/page") });
-        world.person.will(Next::Allow(Reach::Host, Lifetime::Session));
+        world.user.will(Next::Allow(Reach::Host, Lifetime::Session));
         let opened = client.call("browser_navigate", page("files"));
         assert!(opened.ok().contains("Page Title: A page outside"), "{}", opened.text);
         assert!(ground.reached().contains(&"9.9.9.9 80".to_owned()));
@@ -20,7 +20,7 @@ fn playwright_server_opens_pages_only_at_allowed_host() {
         client.call("browser_navigate", page("evil")).refused("the user denied this call");
         // Scripts of an open page cannot reach it either.
         let script = "() => fetch('http://evil.example.test/page', { mode: 'no-cors' }).then(() => 'got it', e => 'refused')";
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         let fetched = client.call("browser_evaluate", json!({ "function": script }));
         assert!(fetched.ok().contains("refused"), "{}", fetched.text);
         assert_eq!(ground.reached().len(), reached, "{:?}", ground.reached());

@@ -14,5 +14,5 @@ fn thinking_server_works_and_unknown_argument_is_refused() {
     let mut odd = thought(3);
     odd["path"] = json!("/etc/passwd");
     client.call("sequentialthinking", odd).refused("`path`");
-    assert_eq!(world.person.asked().len(), 0);
+    assert_eq!(world.user.asked().len(), 0);
 }

@@ -15,5 +15,5 @@ fn time_server_works_and_non_string_argument_is_refused() {
     client
         .call("set_time", json!({ "time": "12:00" }))
         .refused("nobody has said yet what the tool `time/set_time` does");
-    assert_eq!(world.person.asked().len(), 0);
+    assert_eq!(world.user.asked().len(), 0);
 }

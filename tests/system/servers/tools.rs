@@ -61,7 +61,7 @@ fn agrees(id: &str) {
         assert!(real.remove(tool).is_some(), "`{id}` has no `{tool}` to leave out");
         assert_eq!(said.remove(tool), None, "`{tool}` is both annotated and left out");
     }
-    assert_eq!(said, real, "`{id}`: annotated, and real");
+    assert_eq!(said, real, "`{id}`: the annotated tools differ from the real ones");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn catalog_pins_the_reviewed_version() {
             }
             Source::Own { .. } => true,
         };
-        assert!(there, "`{}` is not what the tests have installed", known.id);
+        assert!(there, "`{}` differs from the version installed for the tests", known.id);
     }
 }
 

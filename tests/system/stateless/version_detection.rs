@@ -46,7 +46,7 @@ for m in messages():
         let mut client = world.start("hostile");
         assert_eq!(told(&request(&mut client, "tools/call", call.clone())), json!([starts, call]));
         client.hang_up();
-        eventually("its end", BOUND, || world.sessions().is_empty());
+        eventually("the server exits", BOUND, || world.sessions().is_empty());
     }
 }
 

@@ -1,9 +1,9 @@
 //! Fake questions, both ordinary and misleading ones.
 
-mod elsewhere;
 mod files;
 mod hostile;
 mod long;
+mod outgoing;
 
 use ironcurtain_daemon::consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
 use ironcurtain_protocol::{ClientView, ProcessView};
@@ -16,24 +16,24 @@ pub(crate) fn named(name: &str, id: &str, deadline: Duration) -> Option<Question
         "write" => Some(write),
         "edit" => Some(files::edit(write)),
         "whole" => Some(files::whole(write)),
-        "commit" => Some(elsewhere::commit(write)),
-        "unknown" => Some(elsewhere::unknown(write)),
+        "commit" => Some(outgoing::commit(write)),
+        "unknown" => Some(outgoing::unknown(write)),
         "unsandboxed" => Some(files::unsandboxed(write)),
         "many" => Some(files::many(write, 40)),
         "ten" => Some(files::many(write, 10)),
         "one" => Some(files::many(write, 1)),
-        "push" => Some(elsewhere::push(write)),
-        "mail" => Some(elsewhere::mail(write)),
-        "issue" => Some(elsewhere::issue(write)),
+        "push" => Some(outgoing::push(write)),
+        "mail" => Some(outgoing::mail(write)),
+        "issue" => Some(outgoing::issue(write)),
         "move" => Some(files::moved(write)),
-        "host" => Some(elsewhere::host(write)),
-        "fetch" => Some(elsewhere::fetch(elsewhere::host(write))),
+        "host" => Some(outgoing::host(write)),
+        "fetch" => Some(outgoing::fetch(outgoing::host(write))),
         "hostile" => Some(hostile::hostile(write)),
         "hebrew" => Some(files::hebrew(write)),
         "offers" => Some(files::five_offers(write)),
         "folders" => Some(files::folders(write)),
         "long" => Some(files::long(write)),
-        "tool" => Some(elsewhere::tool(write)),
+        "tool" => Some(outgoing::tool(write)),
         "hidden" => Some(long::hidden(write)),
         "command" => Some(long::command(write)),
         "script" => Some(long::script(write)),

@@ -1,7 +1,7 @@
 //! Appearance of the dialog, on screen and to screen readers, with any text in it.
 
+use crate::harness::{DIALOG, Harness, arm_by_keyboard, show_focused_question, show_question};
 use crate::screen::{BOUND, Control, Screen, until};
-use crate::stand::{DIALOG, Stand, armed, focused, shown};
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const UNREAD: &str = "To allow: read to the end first, with Page Down or the mou
 #[test]
 fn every_dialog_control_has_accessible_name_and_role() {
     let screen = Screen::start();
-    let _stand = focused(&screen, "edit");
+    let _harness = show_focused_question(&screen, "edit");
     screen.picture("dialog");
     let all = screen.controls(DIALOG);
     let pressable = ["push button", "toggle button", "radio button"];
@@ -47,7 +47,7 @@ fn every_dialog_control_has_accessible_name_and_role() {
         "reached through ~/src/app/plan.md",
         "\u{26a0} link out of ~/src/app",
         "~/.local/bin/claude, started by zsh in gnome-terminal, in ~/src/app",
-        "says it is \u{201c}claude-code 2.1.7\u{201d}",
+        "claims to be \u{201c}claude-code 2.1.7\u{201d}",
         "edit_file, a tool of the server filesystem, sandboxed",
         "\u{2192} Claude Code may create and change this one file, once.",
     ];
@@ -63,19 +63,19 @@ fn screen_reader_hears_instructions_choices_and_timeout_warning() {
     let mut screen = Screen::start();
     let listener = crate::screen::helper_path("announced.py");
     let (_orders, said) =
-        screen.spoken_to("/usr/bin/python3", &["-u", listener.to_str().expect("a plain path")]);
+        screen.spawn_with_stdin("/usr/bin/python3", &["-u", listener.to_str().expect("a UTF-8 path")]);
     let mut said = said.lines().map_while(Result::ok);
     assert_eq!(said.next().as_deref(), Some("ready"));
-    let stand = shown(&screen, "write", Duration::from_secs(14));
+    let harness = show_question(&screen, "write", Duration::from_secs(14));
     let mut hears = |words: &str| assert!(said.any(|line| line.starts_with(words)), "`{words}` is not said");
     hears("Denied in 0:10 if you don't answer");
     screen.activate(&screen.window(DIALOG));
     screen.press(DIALOG, "radio button", "this session");
     hears("Claude Code may create and change this one file until this session ends.");
-    armed(&screen, "Allow for this session");
+    arm_by_keyboard(&screen, "Allow for this session");
     hears("Press Alt+A to allow");
     screen.key("Escape");
-    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(harness.event(), "q1 deny");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn first_screen_lists_all_consequences_worst_first() {
             "push main to https://evil.example/stolen.git and 1 other thing",
             &[
                 "push main to https://evil.example/stolen.git",
-                "asked for as origin",
+                "requested as origin",
                 "update git's records in ~/src/app (allowed already)",
                 "with force: true",
             ],
@@ -134,7 +134,7 @@ fn first_screen_lists_all_consequences_worst_first() {
     ];
     for (name, headline, labels) in questions {
         let screen = Screen::start();
-        let stand = focused(&screen, name);
+        let harness = show_focused_question(&screen, name);
         screen.control(DIALOG, "label", &format!("Claude Code wants to {headline}"));
         screen.picture(&format!("dialog-{name}"));
         for label in labels {
@@ -142,15 +142,15 @@ fn first_screen_lists_all_consequences_worst_first() {
             assert!(label.is("showing") && on_screen(&label), "{label:?}");
         }
         screen.key("Escape");
-        assert_eq!(stand.event(), "q1 deny");
+        assert_eq!(harness.event(), "q1 deny");
     }
 }
 
 #[test]
 fn unsandboxed_server_shows_warning_band_and_explains_outcome() {
     let screen = Screen::start();
-    let _stand = focused(&screen, "unsandboxed");
-    armed(&screen, "Allow once");
+    let _harness = show_focused_question(&screen, "unsandboxed");
+    arm_by_keyboard(&screen, "Allow once");
     screen.picture("dialog-unsandboxed");
     for sentence in [
         "\u{26a0} NOT SANDBOXED",
@@ -164,10 +164,10 @@ fn unsandboxed_server_shows_warning_band_and_explains_outcome() {
 #[test]
 fn overflowing_content_must_be_scrolled_before_allow_arms() {
     let screen = Screen::start();
-    let stand = focused(&screen, "many");
+    let harness = show_focused_question(&screen, "many");
     let last = "~/Pictures/2026/holiday-39.jpg";
     screen.control(DIALOG, "label", last);
-    until("the word to scroll", || {
+    until("the hint to scroll", || {
         let all = screen.controls(DIALOG);
         all.into_iter().find(|one| one.description == UNREAD)
     });
@@ -178,45 +178,45 @@ fn overflowing_content_must_be_scrolled_before_allow_arms() {
     // Alt+A is no answer, however long the dialog has been open.
     screen.key("alt+a");
     assert_eq!(screen.control(DIALOG, "push button", "Allow once").description, UNREAD);
-    until("an armed Allow", || {
+    until("Allow to be armed", || {
         screen.key("Next");
         let allow = screen.control(DIALOG, "push button", "Allow once");
         (allow.description != UNREAD).then_some(())
     });
-    armed(&screen, "Allow once");
+    arm_by_keyboard(&screen, "Allow once");
     screen.picture("dialog-many-end");
     screen.key("alt+a");
-    assert_eq!(stand.event(), "q1 allow 0 Once");
+    assert_eq!(harness.event(), "q1 allow 0 Once");
 }
 
 #[test]
 fn long_argument_must_be_read_to_its_end_before_allow_arms() {
     let screen = Screen::start();
     for question in ["hidden", "script", "unknown", "book"] {
-        let stand = focused(&screen, question);
+        let harness = show_focused_question(&screen, question);
         let waits_for = || screen.control(DIALOG, "push button", "Allow once").description;
-        until("the word to read", || (waits_for() == UNREAD).then_some(()));
+        until("the hint to read", || (waits_for() == UNREAD).then_some(()));
         screen.picture(&format!("dialog-{question}"));
         screen.key("alt+a");
         assert_eq!(waits_for(), UNREAD, "{question}");
         // The first page is not the end.
         screen.key("Next");
-        until("an Allow that was read for", || {
+        until("Allow to be enabled by reading", || {
             screen.key("End");
             (waits_for() != UNREAD).then_some(())
         });
-        armed(&screen, "Allow once");
+        arm_by_keyboard(&screen, "Allow once");
         screen.picture(&format!("dialog-{question}-end"));
         screen.key("alt+a");
-        assert_eq!(stand.event(), "q1 allow 0 Once", "{question}");
+        assert_eq!(harness.event(), "q1 allow 0 Once", "{question}");
     }
 }
 
 #[test]
 fn network_question_names_host_port_and_effect_of_allowing() {
     let screen = Screen::start();
-    let stand = focused(&screen, "host");
-    armed(&screen, "Allow once");
+    let harness = show_focused_question(&screen, "host");
+    arm_by_keyboard(&screen, "Allow once");
     screen.picture("dialog-host");
     let name = "IronCurtain: Claude Code wants to reach files.example.org:443";
     screen.control(DIALOG, "dialog", name);
@@ -230,31 +230,31 @@ fn network_question_names_host_port_and_effect_of_allowing() {
     screen.press(DIALOG, "radio button", "this session");
     let allowed = "\u{2192} Claude Code may reach files.example.org:443 through the server fetch until this session ends.";
     screen.control(DIALOG, "label", allowed);
-    armed(&screen, "Allow for this session");
+    arm_by_keyboard(&screen, "Allow for this session");
     screen.key("alt+a");
-    assert_eq!(stand.event(), "q1 allow 0 Session");
+    assert_eq!(harness.event(), "q1 allow 0 Session");
 }
 
 #[test]
 fn fetch_question_shows_host_and_full_url() {
     let screen = Screen::start();
-    let stand = focused(&screen, "fetch");
-    armed(&screen, "Allow once");
+    let harness = show_focused_question(&screen, "fetch");
+    arm_by_keyboard(&screen, "Allow once");
     screen.picture("dialog-fetch");
     let whole = "Claude Code wants to fetch https://files.example.org/packages/source/r/requests/requests-2.34.2.tar.gz?from=agent";
     for sentence in [whole, "fetch, a tool of the server fetch, sandboxed"] {
         screen.control(DIALOG, "label", sentence);
     }
     screen.press(DIALOG, "radio button", "this host and port");
-    armed(&screen, "Allow for this session");
+    arm_by_keyboard(&screen, "Allow for this session");
     screen.key("Escape");
-    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(harness.event(), "q1 deny");
 }
 
 #[test]
 fn hostile_text_is_escaped_and_does_not_move_buttons() {
     let screen = Screen::start();
-    let stand = shown(&screen, "hostile", BOUND * 4);
+    let harness = show_question(&screen, "hostile", BOUND * 4);
     for name in ["More ways to deny", "Deny", "Allow once"] {
         let found = until(name, || screen.controls(DIALOG).into_iter().find(|one| one.name == name));
         assert!(on_screen(&found), "{name} is off the screen: {found:?}");
@@ -262,20 +262,20 @@ fn hostile_text_is_escaped_and_does_not_move_buttons() {
     screen.picture("hostile");
     let all = screen.controls(DIALOG);
     let markup = "write ~/<b>Allow</b>&amp;<span size=\"99999\">\\u{a}Deny\\u{0}\\u{202e}gnp.exe";
-    assert!(all.iter().any(|one| one.name.contains(markup)), "the path is shown as it is");
-    assert!(all.iter().any(|one| one.name == "<i>x</i>\\u{a}\\u{a}\\u{a}"), "the choice is shown as it is");
+    assert!(all.iter().any(|one| one.name.contains(markup)), "the path is shown literally");
+    assert!(all.iter().any(|one| one.name == "<i>x</i>\\u{a}\\u{a}\\u{a}"), "the choice is shown literally");
     let [_, _, width, height] = all.first().expect("the dialog").place;
     assert!((520..=660).contains(&width) && height <= 700, "{width} by {height}");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
-    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(harness.event(), "q1 deny");
 }
 
 #[test]
 fn large_text_on_small_screen_keeps_every_control_visible() {
-    let screen = Screen::small_with_large_text();
+    let screen = Screen::start_small_with_large_text();
     for question in ["offers", "unsandboxed", "unknown"] {
-        let stand = focused(&screen, question);
+        let harness = show_focused_question(&screen, question);
         screen.key("alt+n");
         until("the note", || {
             screen
@@ -288,20 +288,22 @@ fn large_text_on_small_screen_keeps_every_control_visible() {
             screen.key(key);
         }
         let last = "Deny, and pause the agent until you resume it";
-        until("the last way", || screen.control(DIALOG, "radio button", last).is("focused").then_some(()));
+        until("the last option to have the focus", || {
+            screen.control(DIALOG, "radio button", last).is("focused").then_some(())
+        });
         for name in ["More ways to deny", "Deny", "Allow once", last] {
             let found = until(name, || screen.controls(DIALOG).into_iter().find(|one| one.name == name));
             let [x, y, width, height] = found.place;
             assert!(x >= 0 && y >= 0 && x + width <= 1024 && y + height <= 768, "{question}: {found:?}");
         }
         screen.key("Escape");
-        assert_eq!(stand.event(), "q1 deny");
+        assert_eq!(harness.event(), "q1 deny");
     }
 }
 
 #[test]
 fn large_text_on_small_screen_every_dialog_fits_and_can_be_allowed() {
-    let screen = Screen::small_with_large_text();
+    let screen = Screen::start_small_with_large_text();
     let kinds = [
         "write",
         "edit",
@@ -325,7 +327,7 @@ fn large_text_on_small_screen_every_dialog_fits_and_can_be_allowed() {
         "script",
     ];
     for kind in kinds {
-        let stand = focused(&screen, kind);
+        let harness = show_focused_question(&screen, kind);
         let is_on_screen = |[x, y, width, height]: [i32; 4]| {
             x >= 0 && y >= 0 && width > 0 && x + width <= 1024 && y + height <= 768
         };
@@ -350,40 +352,40 @@ fn large_text_on_small_screen_every_dialog_fits_and_can_be_allowed() {
         assert!(is_on_screen(allow.place), "{kind}: {allow:?}");
         screen.picture(&format!("large-{kind}"));
         screen.key("alt+a");
-        let event = stand.event();
+        let event = harness.event();
         assert!(event.starts_with("q1 allow "), "{kind}: {event}");
     }
 }
 
 #[test]
 fn text_clipped_after_window_shrinks_does_not_count_as_read() {
-    let screen = Screen::small_with_large_text();
-    let stand = focused(&screen, "push");
+    let screen = Screen::start_small_with_large_text();
+    let harness = show_focused_question(&screen, "push");
     let waits_for = || screen.control(DIALOG, "push button", "Allow once").description;
-    until("the word to scroll", || (waits_for() == UNREAD).then_some(()));
-    until("all of it in view", || {
+    until("the hint to scroll", || (waits_for() == UNREAD).then_some(()));
+    until("the whole text to be in view", || {
         screen.key("Next");
         (waits_for() != UNREAD).then_some(())
     });
     screen.key("Escape");
-    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(harness.event(), "q1 deny");
 }
 
 #[test]
 fn forty_paths_keep_buttons_on_screen() {
     let screen = Screen::start();
-    let stand = focused(&screen, "many");
+    let harness = show_focused_question(&screen, "many");
     let deny = screen.control(DIALOG, "push button", "Deny");
     assert!(on_screen(&deny), "{deny:?}");
     screen.control(DIALOG, "label", "~/Pictures/2026/holiday-39.jpg");
     screen.key("Escape");
-    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(harness.event(), "q1 deny");
 }
 
 #[test]
 fn written_content_and_all_arguments_are_readable() {
     let screen = Screen::start();
-    let _stand = focused(&screen, "edit");
+    let _harness = show_focused_question(&screen, "edit");
     screen.press(DIALOG, "toggle button", "All details");
     screen.control(DIALOG, "text", "What it would change");
     screen.picture("dialog-open");
@@ -396,11 +398,11 @@ fn notification_for_unseen_question_opens_it_and_offers_no_allow() {
     let mut screen = Screen::start();
     let service = crate::screen::helper_path("notifications.py");
     let seen = screen.home().join("notifications");
-    let (service, file) = (service.to_str().expect("a plain path"), seen.to_str().expect("a plain path"));
-    let (mut press, said) = screen.spoken_to("/usr/bin/python3", &["-u", service, file]);
+    let (service, file) = (service.to_str().expect("a UTF-8 path"), seen.to_str().expect("a UTF-8 path"));
+    let (mut press, said) = screen.spawn_with_stdin("/usr/bin/python3", &["-u", service, file]);
     assert_eq!(said.lines().map_while(Result::ok).next().as_deref(), Some("ready"));
-    let mut stand = Stand::start(&screen, &["dialog"]);
-    stand.order("ask write q1 120000");
+    let mut harness = Harness::start(&screen, &["dialog"]);
+    harness.order("ask write q1 120000");
     let told =
         until("the notification", || std::fs::read_to_string(&seen).ok().filter(|text| text.ends_with('\n')));
     let told: serde_json::Value = serde_json::from_str(&told).expect("one notification");
@@ -408,7 +410,7 @@ fn notification_for_unseen_question_opens_it_and_offers_no_allow() {
         told,
         serde_json::json!({
             "app": "IronCurtain",
-            "summary": "A question waits for you",
+            "summary": "A question is waiting for you",
             "body": "Claude Code wants to write a file or folder",
             "actions": ["default", "Open", "open", "Open", "deny", "Deny"],
         })
@@ -417,9 +419,9 @@ fn notification_for_unseen_question_opens_it_and_offers_no_allow() {
     assert_ne!(screen.xdotool(&["getwindowfocus"]), dialog);
     // Clicks on the notification, as reported by its service.
     writeln!(press, "1 default").expect("a service");
-    screen.is_focused(&dialog);
+    screen.wait_for_focus(&dialog);
     screen.key("Escape");
-    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(harness.event(), "q1 deny");
 }
 
 fn on_screen(control: &Control) -> bool {

@@ -1,14 +1,14 @@
 //! A fake daemon with data for every page of the window.
 
-mod made_up;
+mod fake_data;
 
+use fake_data::{activity, grants, questions, records, sessions};
 use ironcurtain_daemon::consent::LateError;
 use ironcurtain_desktop::{Backend, BoxFuture};
 use ironcurtain_protocol::{
     AskedOn, AuditCheckView, ErrorCode, GrantView, LeftChoice, LeftState, Protection, QuestionsView, Reply,
     Request, SessionRecordView, SessionView, StatusView,
 };
-use made_up::{activity, grants, questions, records, sessions};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;

@@ -1,4 +1,4 @@
-//! The test program `desktop-stand` and its events.
+//! The test program `desktop-harness` and its events.
 
 use crate::screen::{BOUND, Control, Screen, until};
 use std::io::{BufRead, BufReader, Write};
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 /// Title of every dialog.
 pub(crate) const DIALOG: &str = "^IronCurtain: ";
 
-pub(crate) struct Stand {
+pub(crate) struct Harness {
     child: Child,
     orders: ChildStdin,
     events: Receiver<String>,
 }
 
-impl Stand {
+impl Harness {
     /// Starts it on a screen with `dialog`, or with `app` and its options.
     pub(crate) fn start(screen: &Screen, arguments: &[&str]) -> Self {
         let program = program();
@@ -41,12 +41,12 @@ impl Stand {
     }
 
     pub(crate) fn order(&mut self, order: &str) {
-        writeln!(self.orders, "{order}").expect("a listening stand");
+        writeln!(self.orders, "{order}").expect("a listening harness");
     }
 
     /// Returns the next event of any kind.
     pub(crate) fn any_event(&self) -> String {
-        self.events.recv_timeout(BOUND).expect("an event of the stand")
+        self.events.recv_timeout(BOUND).expect("an event of the harness")
     }
 
     /// Returns the next event except `working`.
@@ -82,11 +82,11 @@ impl Stand {
 
     /// Returns its exit code once it has exited.
     pub(crate) fn exit(&mut self) -> Option<i32> {
-        until("the end of the app", || self.child.try_wait().expect("its state")).code()
+        until("the app to exit", || self.child.try_wait().expect("its state")).code()
     }
 }
 
-impl Drop for Stand {
+impl Drop for Harness {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -94,28 +94,28 @@ impl Drop for Stand {
 }
 
 /// Shows a dialog with one question, in front and focused.
-pub(crate) fn focused(screen: &Screen, question: &str) -> Stand {
-    let stand = shown(screen, question, Duration::from_secs(120));
+pub(crate) fn show_focused_question(screen: &Screen, question: &str) -> Harness {
+    let harness = show_question(screen, question, Duration::from_secs(120));
     screen.activate(&screen.window(DIALOG));
-    stand
+    harness
 }
 
 /// Shows a dialog with one question `q1`, as it opens.
-pub(crate) fn shown(screen: &Screen, question: &str, deadline: Duration) -> Stand {
-    let mut stand = Stand::start(screen, &["dialog"]);
-    stand.order(&format!("ask {question} q1 {}", deadline.as_millis()));
+pub(crate) fn show_question(screen: &Screen, question: &str, deadline: Duration) -> Harness {
+    let mut harness = Harness::start(screen, &["dialog"]);
+    harness.order(&format!("ask {question} q1 {}", deadline.as_millis()));
     screen.window(DIALOG);
-    stand
+    harness
 }
 
 /// Moves to Allow by keyboard and waits until Alt+A counts.
-pub(crate) fn armed(screen: &Screen, name: &str) -> Control {
-    armed_in(screen, DIALOG, name)
+pub(crate) fn arm_by_keyboard(screen: &Screen, name: &str) -> Control {
+    arm_by_keyboard_in(screen, DIALOG, name)
 }
 
-/// As [`armed`], in the dialog with that title.
-pub(crate) fn armed_in(screen: &Screen, title: &str, name: &str) -> Control {
-    until("an Allow that Alt+A presses", || {
+/// As [`arm_by_keyboard`], in the dialog with that title.
+pub(crate) fn arm_by_keyboard_in(screen: &Screen, title: &str, name: &str) -> Control {
+    until("Allow to accept Alt+A", || {
         let allow = screen.control(title, "push button", name);
         if !allow.is("focused") {
             screen.key("Tab");
@@ -125,15 +125,15 @@ pub(crate) fn armed_in(screen: &Screen, title: &str, name: &str) -> Control {
 }
 
 /// Moves the pointer to Allow as the dialog requests, and waits until a click counts.
-pub(crate) fn pointed(screen: &Screen, name: &str) -> Control {
+pub(crate) fn arm_by_pointer(screen: &Screen, name: &str) -> Control {
     screen.xdotool(&["mousemove", "5", "790"]);
-    until("an Allow that a click presses", || {
+    until("Allow to accept a click", || {
         let allow = screen.control(DIALOG, "push button", name);
         match allow.description.as_str() {
             "Click here to allow" => return Some(allow),
             "To allow: point at Allow, or press Tab until you are on it"
-            | "To allow: move the pointer a little on Allow, or press Tab until you are on it" => {
-                screen.move_on(&allow);
+            | "To allow: move the pointer slightly on Allow, or press Tab until you are on it" => {
+                screen.move_pointer_onto(&allow);
             }
             _ => {}
         }
@@ -142,7 +142,7 @@ pub(crate) fn pointed(screen: &Screen, name: &str) -> Control {
 }
 
 /// Waits until Allow shows this text.
-pub(crate) fn hinted(screen: &Screen, words: &str) -> Control {
+pub(crate) fn wait_for_hint(screen: &Screen, words: &str) -> Control {
     until(&format!("Allow to say `{words}`"), || {
         let all = screen.controls(DIALOG);
         let allow = all.into_iter().find(|one| one.role == "push button" && one.name.starts_with("Allow"));
@@ -156,5 +156,5 @@ fn program() -> PathBuf {
     if path.ends_with("deps") {
         path.pop();
     }
-    path.join("examples/desktop-stand")
+    path.join("examples/desktop-harness")
 }

@@ -3,8 +3,8 @@
 
 use crate::app::App;
 use crate::app::agent;
+use crate::harness::Harness;
 use crate::screen::{Control, Screen, until};
-use crate::stand::Stand;
 use crate::window::{open, says};
 
 const WINDOW: &str = "^IronCurtain$";
@@ -19,16 +19,16 @@ const NOTCHES: usize = 6;
 fn mouse_wheel_scrolls_every_page_to_its_end_and_back() {
     let screen = crate::tray::with_panel();
     let _app = App::start(&screen, &[]);
-    turn_to_end_and_back(&screen, "First steps");
-    screen.click(&named(&screen, "Leave the first steps"));
+    scroll_to_end_and_back(&screen, "First steps");
+    screen.click(&named(&screen, "Skip setup"));
     says(&screen, "Nothing is protected yet");
-    turn_to_end_and_back(&screen, "Home");
+    scroll_to_end_and_back(&screen, "Home");
     let _agent = agent(&screen);
     says(&screen, "1 session connected.");
     let mut longer = 0;
     for page in PAGES {
         open(&screen, page);
-        longer += usize::from(turn_to_end_and_back(&screen, page));
+        longer += usize::from(scroll_to_end_and_back(&screen, page));
         // Controls at the end of a page are clicked there.
         match page {
             "Rules" => {
@@ -50,25 +50,25 @@ fn mouse_wheel_scrolls_every_page_to_its_end_and_back() {
 #[test]
 fn every_task_works_with_mouse_and_wheel_only() {
     let screen = Screen::start();
-    let stand = Stand::start(&screen, &["app"]);
+    let harness = Harness::start(&screen, &["app"]);
     says(&screen, "148 allowed, 3 denied, 5 asked");
     let press = |name: &str| screen.click(&reached(&screen, name));
     press("Forget it: Claude Code, write /home/ada/Documents/tax/2026/summary.md (+3 -1 lines)");
-    assert_eq!(stand.event(), "forgot q8");
+    assert_eq!(harness.event(), "forgot q8");
     reached(&screen, "All activity");
     open(&screen, "Sessions");
     press("Keep /home/ada/src/site/package.json");
-    assert_eq!(stand.event(), "Keep /home/ada/src/site/package.json");
+    assert_eq!(harness.event(), "Keep /home/ada/src/site/package.json");
     press("Ask me again about delete_file in /home/ada/Pictures");
-    assert_eq!(stand.event(), "forgot q5");
+    assert_eq!(harness.event(), "forgot q5");
     press("End session of Cursor with git");
-    assert_eq!(stand.event(), "ended s2");
+    assert_eq!(harness.event(), "ended s2");
     open(&screen, "What you granted");
-    press("Take back /home/ada/Pictures/2026");
-    assert_eq!(stand.event(), "took-back g2");
+    press("Revoke /home/ada/Pictures/2026");
+    assert_eq!(harness.event(), "took-back g2");
     open(&screen, "Home");
     press("Lock down");
-    assert_eq!(stand.event(), "lockdown true false");
+    assert_eq!(harness.event(), "lockdown true false");
 }
 
 /// On Wayland the engine composites, and wheel events take another path.
@@ -76,17 +76,17 @@ fn every_task_works_with_mouse_and_wheel_only() {
 fn wayland_mouse_wheel_scrolls_page_to_its_end() {
     let mut screen = Screen::sway();
     let script = crate::screen::helper_path("wayland_pointer.py");
-    let arguments = ["-u", script.to_str().expect("a plain path"), "1280", "800"];
-    let (mut pointer, said) = screen.spoken_to("/usr/bin/python3", &arguments);
+    let arguments = ["-u", script.to_str().expect("a UTF-8 path"), "1280", "800"];
+    let (mut pointer, said) = screen.spawn_with_stdin("/usr/bin/python3", &arguments);
     let mut said = std::io::BufRead::lines(said).map_while(Result::ok);
     assert_eq!(said.next().as_deref(), Some("ready"));
-    let _stand = Stand::start(&screen, &["app"]);
+    let _harness = Harness::start(&screen, &["app"]);
     says(&screen, "148 allowed, 3 denied, 5 asked");
-    let (left, top) = screen.sway_place("^IronCurtain");
+    let (left, top) = screen.sway_position("^IronCurtain");
     // Slightly inside the page, so that the element there moves up when the page scrolls.
     let first = || bounds(&screen).map(|(_, top)| top);
     let before = until("the page", || first().filter(|top| *top > 0));
-    until("the page to turn", || {
+    until("the page to scroll", || {
         std::io::Write::write_all(
             &mut pointer,
             format!("move {} {}\nwheel 3\nend\n", left + 700, top + 400).as_bytes(),
@@ -98,7 +98,7 @@ fn wayland_mouse_wheel_scrolls_page_to_its_end() {
 }
 
 /// Scrolls the page to its end and back. Returns whether it needed scrolling.
-fn turn_to_end_and_back(screen: &Screen, page: &str) -> bool {
+fn scroll_to_end_and_back(screen: &Screen, page: &str) -> bool {
     let [x, y, width, height] = window_place(screen);
     let middle = (x + width * 2 / 3, y + height / 2);
     // The page loads data after its heading, so this waits until the layout is stable.

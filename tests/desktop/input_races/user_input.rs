@@ -1,8 +1,8 @@
 //! A user at a desktop: input that moves, clicks and types under a window manager, and a search for Allow on the
 //! screen.
 
+use crate::harness::{DIALOG, Harness};
 use crate::screen::{Control, Screen, until};
-use crate::stand::{DIALOG, Stand};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};
 use std::sync::Mutex;
@@ -53,8 +53,8 @@ impl Desk {
         if manager == "sway" {
             let mut screen = Screen::sway();
             let script = crate::screen::helper_path("wayland_pointer.py");
-            let arguments = ["-u", script.to_str().expect("a plain path"), SIZE[0], SIZE[1]];
-            let mut pointer = screen.spoken_to("/usr/bin/python3", &arguments);
+            let arguments = ["-u", script.to_str().expect("a UTF-8 path"), SIZE[0], SIZE[1]];
+            let mut pointer = screen.spawn_with_stdin("/usr/bin/python3", &arguments);
             said(&mut pointer.1, "ready");
             // A permanent keyboard: windows lose the focus whenever the last one is removed.
             screen.spawn("wtype", &["-s", "86400000", "-k", "F13"]);
@@ -72,7 +72,7 @@ impl Desk {
     pub(crate) fn act(&self, acts: &[Act]) {
         match &self.pointer {
             None => self.act_on_x(acts),
-            Some(pointer) => self.act_on_wayland(&mut pointer.lock().expect("hands"), acts),
+            Some(pointer) => self.act_on_wayland(&mut pointer.lock().expect("the input program"), acts),
         }
     }
 
@@ -195,16 +195,16 @@ impl Desk {
     }
 
     /// Opens another program's window over that part of the screen.
-    pub(crate) fn cover(&self, [x, y, width, height]: [i32; 4]) -> Stand {
+    pub(crate) fn cover(&self, [x, y, width, height]: [i32; 4]) -> Harness {
         let place = [x, y, width, height].map(|number| number.to_string());
         if self.manager != "sway" {
             let mut words = vec!["other", "over"];
             words.extend(place.iter().map(String::as_str));
-            let cover = Stand::start(&self.screen, &words);
+            let cover = Harness::start(&self.screen, &words);
             assert_eq!(cover.event(), "ready");
             return cover;
         }
-        let cover = Stand::start(&self.screen, &["other", "window"]);
+        let cover = Harness::start(&self.screen, &["other", "window"]);
         assert_eq!(cover.event(), "ready");
         let [x, y, width, height] = place;
         self.sway(&[&format!(
@@ -220,7 +220,7 @@ impl Desk {
     /// Finds the places of the open dialog.
     pub(crate) fn look(&self, title: &str) -> Spot {
         let mut before = None;
-        until("the places of a dialog that stands still", || {
+        until("a stable dialog layout", || {
             let now = self.places(title);
             if now.is_some() && now == before {
                 return now;
@@ -232,13 +232,13 @@ impl Desk {
     }
 
     /// Waits until Allow of the visible dialog can be armed.
-    pub(crate) fn is_calm(&self, title: &str) {
+    pub(crate) fn wait_until_armable(&self, title: &str) {
         const CALM: [&str; 3] = [
             "To allow: point at Allow, or press Tab until you are on it",
             "Press Alt+A to allow",
             "Hold Alt+A to allow",
         ];
-        until("an Allow that waits", || {
+        until("an Allow ready to be armed", || {
             let all = self.screen.controls(title);
             let allow = all.iter().find(|one| one.role == "push button" && one.name.starts_with("Allow"))?;
             CALM.contains(&allow.description.as_str()).then_some(())
@@ -246,7 +246,7 @@ impl Desk {
     }
 
     fn places(&self, title: &str) -> Option<Spot> {
-        let (left, top) = if self.pointer.is_some() { self.screen.sway_place(title) } else { (0, 0) };
+        let (left, top) = if self.pointer.is_some() { self.screen.sway_position(title) } else { (0, 0) };
         let middle = |control: &Control| {
             let [x, y, width, height] = control.place;
             (left + x + width / 2, top + y + height / 2)
@@ -264,5 +264,5 @@ impl Desk {
 fn said(from: &mut BufReader<ChildStdout>, word: &str) {
     let mut line = String::new();
     from.read_line(&mut line).expect("a readable line");
-    assert_eq!(line.trim(), word, "the pointer is gone");
+    assert_eq!(line.trim(), word, "the pointer was lost");
 }

@@ -31,15 +31,15 @@ fn host_and_server_edits_leave_other_settings_unchanged() {
     window::says(&screen, "`http://api.example.com` is not a host");
     assert_eq!(fs::read_to_string(&file).expect("the servers"), text);
     type_host(&screen, "api.example.com");
-    window::says(&screen, "filesystem may send whatever it knows to api.example.com, at any time");
+    window::says(&screen, "filesystem may send anything it knows to api.example.com, at any time");
     screen.picture("opening");
-    screen.press(WINDOW, "push button", "Open it for good: api.example.com to filesystem");
-    until("the host to be open", || (hosts() == Some(json!(["api.example.com"]))).then_some(()));
+    screen.press(WINDOW, "push button", "Allow it permanently: api.example.com to filesystem");
+    until("the host to be allowed", || (hosts() == Some(json!(["api.example.com"]))).then_some(()));
 
     screen.press(WINDOW, "push button", "Close api.example.com to filesystem");
     window::says(&screen, "It ends for 1 session, so that this holds at once.");
     screen.press(WINDOW, "push button", "Close");
-    until("the host to be closed", || (hosts() == Some(json!([]))).then_some(()));
+    until("the host to be removed", || (hosts() == Some(json!([]))).then_some(()));
     window::says(&screen, "api.example.com is closed. Its session ended.");
     drop(first);
     window::open(&screen, "Sessions");
@@ -49,7 +49,7 @@ fn host_and_server_edits_leave_other_settings_unchanged() {
     window::says(&screen, "Restart its server");
     window::open(&screen, "Servers");
     screen.press(WINDOW, "push button", "Remove\u{2026} filesystem");
-    window::says(&screen, "It ends now for 1 session; calls under way fail.");
+    window::says(&screen, "It stops now for 1 session; calls in flight fail.");
     screen.picture("removal");
     screen.press(WINDOW, "push button", "Take it out: filesystem");
     window::says(&screen, "filesystem is out. Its session ended.");
@@ -81,7 +81,7 @@ fn bundle_added_in_window_is_written_as_shown() {
     };
     window::says(&screen, "Add another one, or a bundle (.mcpb)");
     // The form is at the end of the page.
-    let form = until("the form to come into view and rest there", || {
+    let form = until("the form to be in view and stable", || {
         screen.key("End");
         let (before, now) = (form()?.place, form()?);
         (before == now.place && (1..700).contains(&now.place[1])).then_some(now)
@@ -94,7 +94,7 @@ fn bundle_added_in_window_is_written_as_shown() {
     choose(&broken);
     window::says(&screen, "broken.mcpb`: ");
     choose(&bundle);
-    window::says(&screen, "It stays closed until you say yes for the agent that uses it.");
+    window::says(&screen, "It stays closed until you allow it for the agent that uses it.");
     screen.press(WINDOW, "push button", "Pick a folder\u{2026} Where notes are");
     picked(&screen, "^Pick a folder that notes is to work with$", &notes);
     window::says(&screen, "~/notes");
@@ -102,9 +102,9 @@ fn bundle_added_in_window_is_written_as_shown() {
     window::says(&screen, &format!("Works with, once you said yes for the agent: {}", notes.display()));
     screen.picture("bundle");
     let file = home.config.join("mcp-servers.json");
-    assert!(!file.exists(), "nothing is written before the yes");
+    assert!(!file.exists(), "nothing is written before approval");
     screen.press(WINDOW, "push button", "Add it: notes");
-    window::says(&screen, "Nothing of it has run.");
+    window::says(&screen, "It has not been started.");
     let text = fs::read_to_string(&file).expect("the servers");
     let entry = serde_json::from_str::<Value>(&text).expect("JSON")["notes"].clone();
     assert_eq!(entry["worksWith"], json!([notes]));
@@ -136,29 +136,29 @@ fn restoring_quarantined_file_warns_when_it_runs_and_overwrites_nothing() {
     let shown = makefile.display().to_string();
     window::open(&screen, "Sessions");
     screen.press(WINDOW, "push button", &format!("Quarantine {shown}"));
-    until("the file to be moved", || (!makefile.exists()).then_some(()));
+    until("the file to be quarantined", || (!makefile.exists()).then_some(()));
     window::says(&screen, "In quarantine");
-    fs::write(&makefile, "mine\n").expect("the person's own");
+    fs::write(&makefile, "mine\n").expect("the user's file");
 
     // A second agent makes the page refresh.
     let _second = agent(&screen);
-    window::says(&screen, "Something else stands at its place now.");
+    window::says(&screen, "There is another file in its place now.");
     screen.press(WINDOW, "push button", &format!("Put back {shown}"));
-    window::says(&screen, "with all that you can do yourself. What stands there now goes to quarantine");
+    window::says(&screen, "with all your rights. The file in its place goes to quarantine");
     screen.picture("put-back");
-    assert_eq!(fs::read_to_string(&makefile).expect("it stays"), "mine\n");
+    assert_eq!(fs::read_to_string(&makefile).expect("the other file is kept"), "mine\n");
     screen.press(WINDOW, "push button", "Put back");
-    until("the file to be back", || {
+    until("the file to be restored", || {
         (fs::read_to_string(&makefile).ok()? == "all:\n\techo planted\n").then_some(())
     });
-    window::says(&screen, "This stood there until you put the other one back.");
+    window::says(&screen, "This file was replaced when you put the other one back.");
 }
 
 /// Opens the form, enters a host and requests the preview.
 fn open_host(screen: &Screen, host: &str) {
     let form = until("the form", || {
         let all = screen.controls(WINDOW);
-        all.into_iter().find(|one| one.name == "Open a host or a folder to it")
+        all.into_iter().find(|one| one.name == "Allow a folder or host permanently\u{2026}")
     });
     screen.click(&form);
     type_host(screen, host);
@@ -167,10 +167,10 @@ fn open_host(screen: &Screen, host: &str) {
 /// Enters the path of a file or folder in a system picker.
 fn picked(screen: &Screen, title: &str, path: &Path) {
     screen.activate(&screen.window(title));
-    screen.xdotool(&["type", "--delay", "20", path.to_str().expect("a plain path")]);
+    screen.xdotool(&["type", "--delay", "20", path.to_str().expect("a UTF-8 path")]);
     screen.picture("picker");
     screen.key("Return");
-    until("the picker to go", || {
+    until("the picker to close", || {
         screen.xdotool(&["search", "--onlyvisible", "--name", title]).is_empty().then_some(())
     });
 }
@@ -199,7 +199,9 @@ fn type_host(screen: &Screen, host: &str) {
     screen.key("ctrl+a");
     screen.xdotool(&["type", "--delay", "20", host]);
     let ask = "Open this host\u{2026} filesystem";
-    until("the host to be typed", || screen.control(WINDOW, "push button", ask).is("enabled").then_some(()));
+    until("the host to be entered", || {
+        screen.control(WINDOW, "push button", ask).is("enabled").then_some(())
+    });
     screen.picture("typed-host");
     screen.press(WINDOW, "push button", ask);
 }

@@ -1,8 +1,8 @@
 //! Scenes of accidental input around a dialog, and the deliberate answer.
 
 use super::Try;
-use super::desk::{Act, Desk, Spot};
-use crate::stand::{DIALOG, Stand};
+use super::user_input::{Act, Desk, Spot};
+use crate::harness::{DIALOG, Harness};
 use Act::{Click, Down, HeldAllow, Key, Move, Up, Wait};
 use std::time::{Duration, Instant};
 
@@ -71,20 +71,20 @@ pub(crate) struct Spots {
 impl Spots {
     /// Opens two dialogs and finds their places.
     pub(crate) fn look(desk: &Desk) -> Self {
-        let mut stand = Stand::start(&desk.screen, &["dialog"]);
-        stand.order("ask write q1 60000");
-        stand.order("ask write q2 60000");
+        let mut harness = Harness::start(&desk.screen, &["dialog"]);
+        harness.order("ask write q1 60000");
+        harness.order("ask write q2 60000");
         let first = desk.look(DIALOG);
-        stand.order("withdraw q1");
-        assert_eq!(stand.event(), "q1 dropped");
+        harness.order("withdraw q1");
+        assert_eq!(harness.event(), "q1 dropped");
         let second = crate::screen::until("the second dialog", || {
             Some(desk.look(DIALOG)).filter(|second| second.allow.0 != first.allow.0)
         });
-        drop(stand);
-        let stand = two(desk);
+        drop(harness);
+        let harness = two(desk);
         desk.screen.press(DIALOG, "push button", TWO);
         let together = desk.look("read 2 files$");
-        drop(stand);
+        drop(harness);
         Self { first, second, together }
     }
 }
@@ -94,23 +94,23 @@ impl Scene {
     pub(crate) fn run(self, desk: &mut Desk, spots: &Spots, pace: u64, meant: bool) -> Try {
         let name = format!("{}: {self:?}, every {pace} ms", desk.manager);
         desk.act(&[Move(FAR.0, FAR.1)]);
-        let mut stand = Stand::start(&desk.screen, &["dialog"]);
+        let mut harness = Harness::start(&desk.screen, &["dialog"]);
         if self == Self::Together {
-            stand = two(desk);
+            harness = two(desk);
         }
-        let others = self.play(desk, spots, pace, &mut stand);
-        let events = stand.events_until_idle();
+        let others = self.play(desk, spots, pace, &mut harness);
+        let events = harness.events_until_idle();
         let allows = events.iter().filter(|event| event.contains(" allow ")).count();
         let accident = allows > usize::from(self == Self::AfterAnAnswer);
         drop(others);
         let meant = (meant && !accident).then(|| {
             let left = if self == Self::AfterAnAnswer || self == Self::TwoInARow { "q2" } else { "q1" };
             if events.iter().any(|event| event.starts_with(left)) {
-                drop(stand);
-                stand = Stand::start(&desk.screen, &["dialog"]);
-                stand.order("ask write q1 60000");
+                drop(harness);
+                harness = Harness::start(&desk.screen, &["dialog"]);
+                harness.order("ask write q1 60000");
                 desk.look(DIALOG);
-                return self.mean(desk, spots.first, &stand);
+                return self.mean(desk, spots.first, &harness);
             }
             let spot = match self {
                 Self::Together => spots.together,
@@ -130,74 +130,74 @@ impl Scene {
                 | Self::OtherWorkspace
                 | Self::Minimized => spots.first,
             };
-            self.mean(desk, spot, &stand)
+            self.mean(desk, spot, &harness)
         });
         Try { name, accident, meant }
     }
 
     /// Performs the accidental input. Returns the other windows still open.
-    fn play(self, desk: &mut Desk, spots: &Spots, pace: u64, stand: &mut Stand) -> Vec<Stand> {
-        let ask = |stand: &mut Stand| stand.order("ask write q1 60000");
+    fn play(self, desk: &mut Desk, spots: &Spots, pace: u64, harness: &mut Harness) -> Vec<Harness> {
+        let ask = |harness: &mut Harness| harness.order("ask write q1 60000");
         let (x, y) = spots.first.allow;
         let clicks = |length: u64| repeated(&[Click, Wait(pace)], length / pace);
         let at_the_spot = [vec![Move(x, y)], clicks(LENGTH)].concat();
         let typing =
             [Key("x"), Wait(pace), Key("alt+a"), Wait(pace), Key("Tab"), Wait(pace), Key("y"), Wait(pace)];
         match self {
-            Self::Clicks => during(desk, &at_the_spot, || ask(stand)),
+            Self::Clicks => during(desk, &at_the_spot, || ask(harness)),
             Self::DoubleClicks => {
                 let double = repeated(&[Click, Wait(60), Click, Wait(pace.max(300))], LENGTH / pace.max(300));
-                during(desk, &[vec![Move(x, y)], double].concat(), || ask(stand));
+                during(desk, &[vec![Move(x, y)], double].concat(), || ask(harness));
             }
             Self::Parked => {
-                during(desk, &[Move(x, y), Wait(1000 + 4 * pace), Click, Wait(300), Click], || ask(stand))
+                during(desk, &[Move(x, y), Wait(1000 + 4 * pace), Click, Wait(300), Click], || ask(harness))
             }
-            Self::HeldPress => during(desk, &[Move(x, y), Down, Wait(1500 + pace), Up], || ask(stand)),
+            Self::HeldPress => during(desk, &[Move(x, y), Down, Wait(1500 + pace), Up], || ask(harness)),
             Self::Jumps => {
                 let (far_x, far_y) = FAR;
                 let half = pace / 2;
                 let jump = [Move(far_x, far_y), Click, Wait(half), Move(x, y), Click, Wait(half)];
-                during(desk, &repeated(&jump, LENGTH / pace), || ask(stand));
+                during(desk, &repeated(&jump, LENGTH / pace), || ask(harness));
             }
             Self::AfterAnAnswer => {
-                ask(stand);
-                stand.order("ask write q2 60000");
+                ask(harness);
+                harness.order("ask write q2 60000");
                 desk.look(DIALOG);
-                self.mean(desk, spots.first, stand).expect("an answer that is meant");
+                self.mean(desk, spots.first, harness).expect("a deliberate answer");
                 desk.act(&clicks(LENGTH));
                 return vec![];
             }
             Self::TwoInARow => {
-                ask(stand);
-                stand.order("ask write q2 60000");
+                ask(harness);
+                harness.order("ask write q2 60000");
                 let (x, y) = if pace.is_multiple_of(100) { spots.second.allow } else { (x, y) };
-                during(desk, &[vec![Move(x, y)], clicks(LENGTH)].concat(), || stand.order("withdraw q1"));
+                during(desk, &[vec![Move(x, y)], clicks(LENGTH)].concat(), || harness.order("withdraw q1"));
             }
             Self::EarlyKeys => {
                 during(desk, &repeated(&[Key("alt+a"), Wait(pace)], LENGTH / pace), || {
-                    ask(stand);
-                    focus_soon(desk);
+                    ask(harness);
+                    focus_when_shown(desk);
                 });
             }
             Self::HeldKeys => during(desk, &[HeldAllow(LENGTH)], || {
-                ask(stand);
-                focus_soon(desk);
+                ask(harness);
+                focus_when_shown(desk);
             }),
             Self::TypingElsewhere => {
                 let other = other(desk, &["window"]);
-                during(desk, &repeated(&typing, LENGTH / (4 * pace) + 1), || ask(stand));
+                during(desk, &repeated(&typing, LENGTH / (4 * pace) + 1), || ask(harness));
                 return vec![other];
             }
             Self::LateFocus => {
                 let mut other = other(desk, &["window"]);
                 during(desk, &repeated(&typing, LENGTH / (4 * pace) + 1), || {
-                    ask(stand);
+                    ask(harness);
                     std::thread::sleep(Duration::from_millis(1200));
                     other.order("close");
                 });
             }
             Self::Covered => {
-                ask(stand);
+                ask(harness);
                 desk.look(DIALOG);
                 let cover = desk.cover(spots.first.words);
                 let (far_x, far_y) = FAR;
@@ -207,7 +207,7 @@ impl Scene {
                 return vec![cover];
             }
             Self::Uncovered => {
-                ask(stand);
+                ask(harness);
                 desk.look(DIALOG);
                 let cover = desk.cover(spots.first.words);
                 desk.act(&[Wait(900), Move(FAR.0, FAR.1), Move(x, y), Wait(900)]);
@@ -217,12 +217,12 @@ impl Scene {
             }
             Self::FullScreen => {
                 let other = other(desk, &["fullscreen"]);
-                during(desk, &at_the_spot, || ask(stand));
+                during(desk, &at_the_spot, || ask(harness));
                 return vec![other];
             }
             Self::OtherWorkspace => {
                 during(desk, &at_the_spot, || {
-                    ask(stand);
+                    ask(harness);
                     desk.workspace(2);
                     std::thread::sleep(Duration::from_millis(700));
                     desk.workspace(1);
@@ -237,7 +237,7 @@ impl Scene {
                 });
             }
             Self::Minimized => {
-                ask(stand);
+                ask(harness);
                 desk.look(DIALOG);
                 during(desk, &at_the_spot, || {
                     desk.minimize(true);
@@ -250,13 +250,13 @@ impl Scene {
     }
 
     /// Answers deliberately: selects Allow and presses it, which are two actions.
-    fn mean(self, desk: &Desk, mut spot: Spot, stand: &Stand) -> Result<Duration, String> {
+    fn mean(self, desk: &Desk, mut spot: Spot, harness: &Harness) -> Result<Duration, String> {
         let by_key =
             [Self::EarlyKeys, Self::HeldKeys, Self::TypingElsewhere, Self::LateFocus].contains(&self);
         if !by_key {
             // First the user sees the dialog ready for input.
             desk.act(&[Move(spot.beside.0, spot.beside.1)]);
-            desk.is_calm(DIALOG);
+            desk.wait_until_armable(DIALOG);
             // Then they see its Allow.
             spot = desk.look(DIALOG);
         }
@@ -276,7 +276,7 @@ impl Scene {
                 [vec![Move(away_x, away_y), Wait(1200), Move(x, y), Wait(330), Move(x, y)], press].concat();
             desk.act(&acts);
         }
-        match stand.event_within(Duration::from_secs(2)) {
+        match harness.event_within(Duration::from_secs(2)) {
             Some(event) if event.contains(" allow ") => Ok(begin.elapsed()),
             Some(other) => Err(other),
             None => {
@@ -289,24 +289,24 @@ impl Scene {
 }
 
 /// Asks two questions that can be answered together.
-fn two(desk: &Desk) -> Stand {
-    let mut stand = Stand::start(&desk.screen, &["dialog"]);
-    stand.order("ask file-a q1 60000");
-    stand.order("ask file-b q2 60000");
+fn two(desk: &Desk) -> Harness {
+    let mut harness = Harness::start(&desk.screen, &["dialog"]);
+    harness.order("ask file-a q1 60000");
+    harness.order("ask file-b q2 60000");
     desk.screen.control(DIALOG, "push button", TWO);
-    stand
+    harness
 }
 
 /// Opens another program's window with the keyboard focus.
-fn other(desk: &Desk, kind: &[&str]) -> Stand {
-    let other = Stand::start(&desk.screen, &[&["other"], kind].concat());
+fn other(desk: &Desk, kind: &[&str]) -> Harness {
+    let other = Harness::start(&desk.screen, &[&["other"], kind].concat());
     assert_eq!(other.event(), "ready");
     desk.focus("Another program");
     other
 }
 
 /// Gives the dialog the keyboard focus as soon as it exists.
-fn focus_soon(desk: &Desk) {
+fn focus_when_shown(desk: &Desk) {
     for _ in 0..6 {
         desk.focus(DIALOG);
         std::thread::sleep(Duration::from_millis(100));

@@ -1,8 +1,8 @@
 //! The app while the screen is locked, while the machine sleeps, and after its processes are killed.
 
 use crate::app::{self, App};
+use crate::harness::{DIALOG, Harness, arm_by_pointer};
 use crate::screen::{Screen, helper_path, until};
-use crate::stand::{DIALOG, Stand, pointed};
 use crate::window_process::{family, name};
 use crate::{tray, window};
 use std::io::{BufRead, Write};
@@ -11,20 +11,24 @@ use std::io::{BufRead, Write};
 fn questions_are_hidden_while_screen_is_locked_and_shown_after_unlock() {
     let mut screen = tray::with_panel();
     let mut say = login_manager(&mut screen, &["locked"]);
-    let mut stand = Stand::start(&screen, &["app", "--background"]);
+    let mut harness = Harness::start(&screen, &["app", "--background"]);
     tray::menu(&screen, "Protecting 2 sessions");
-    stand.order("ask write q1 120000");
-    tray::menu(&screen, "1 question waits for you");
+    harness.order("ask write q1 120000");
+    tray::menu(&screen, "1 question is waiting for you");
     assert_eq!(dialogs(&screen), "", "a key at the lock screen is no answer");
     say("unlock");
     screen.activate(&screen.window(DIALOG));
     say("lock");
-    until("the dialog to go", || dialogs(&screen).is_empty().then_some(()));
-    assert_eq!(tray::menu(&screen, "1 question waits for you")["label"], "1", "it waits still");
+    until("the dialog to close", || dialogs(&screen).is_empty().then_some(()));
+    assert_eq!(
+        tray::menu(&screen, "1 question is waiting for you")["label"],
+        "1",
+        "the question is still open"
+    );
     say("unlock");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
-    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(harness.event(), "q1 deny");
 }
 
 #[test]
@@ -38,16 +42,20 @@ fn question_survives_suspend_and_wake_up_input_is_no_answer() {
     let mut agent = app::agent(&screen);
     let call = app::begin_reading(&mut agent, &file);
     screen.activate(&screen.window(DIALOG));
-    let allow = pointed(&screen, "Allow once");
+    let allow = arm_by_pointer(&screen, "Allow once");
     say("sleep");
-    until("the dialog to go", || dialogs(&screen).is_empty().then_some(()));
+    until("the dialog to close", || dialogs(&screen).is_empty().then_some(()));
     say("wake");
     for _ in 0..4 {
         screen.click(&allow);
         screen.key("alt+a");
     }
     screen.activate(&screen.window(DIALOG));
-    assert_eq!(tray::menu(&screen, "1 question waits for you")["label"], "1", "it waits still");
+    assert_eq!(
+        tray::menu(&screen, "1 question is waiting for you")["label"],
+        "1",
+        "the question is still open"
+    );
     app::allow(&screen);
     let answer = agent.answer(call);
     assert_eq!(answer["result"]["content"][0]["text"], "ship on Tuesday", "{answer}");
@@ -58,19 +66,19 @@ fn question_survives_suspend_and_wake_up_input_is_no_answer() {
 #[test]
 fn crashed_page_reloads_and_questions_still_work() {
     let screen = tray::with_panel();
-    let mut stand = Stand::start(&screen, &["app"]);
+    let mut harness = Harness::start(&screen, &["app"]);
     window::says(&screen, "Protecting");
     let pages: Vec<u32> =
-        family(stand.id()).into_iter().filter(|one| name(*one).starts_with("WebKitWeb")).collect();
+        family(harness.id()).into_iter().filter(|one| name(*one).starts_with("WebKitWeb")).collect();
     for page in &pages {
         screen.read("kill", &["-KILL", &page.to_string()]);
     }
     assert!(!pages.is_empty(), "the page has a process");
     tray::menu(&screen, "Protecting 2 sessions");
-    stand.order("ask write q1 120000");
+    harness.order("ask write q1 120000");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
-    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(harness.event(), "q1 deny");
     window::says(&screen, "2 sessions connected.");
 }
 
@@ -82,7 +90,7 @@ fn login_autostart_follows_its_setting() {
     window::open(&screen, "Settings");
     let entry = screen.home().join(".config/autostart/io.github.ironcurtain-desktop.desktop");
     for on in [true, false] {
-        let tick = until("its box", || {
+        let tick = until("the checkbox", || {
             let all = screen.controls("^IronCurtain$").into_iter();
             let mut after = all.skip_while(|one| !one.name.contains("Start with the desktop"));
             after.find(|one| one.role == "check box" && one.is("checked") != on)
@@ -98,30 +106,30 @@ fn login_autostart_follows_its_setting() {
 #[test]
 fn wayland_window_opens_raises_and_answers_a_question() {
     let screen = Screen::sway();
-    let mut stand = Stand::start(&screen, &["app"]);
+    let mut harness = Harness::start(&screen, &["app"]);
     window::says(&screen, "2 sessions connected.");
-    stand.order("ask write q1 120000");
+    harness.order("ask write q1 120000");
     screen.press(DIALOG, "push button", "Deny");
-    assert_eq!(stand.event(), "q1 deny");
-    let other = Stand::start(&screen, &["other", "window"]);
+    assert_eq!(harness.event(), "q1 deny");
+    let other = Harness::start(&screen, &["other", "window"]);
     assert_eq!(other.event(), "ready");
-    screen.sway_is_focused("^Another program");
+    screen.wait_for_sway_focus("^Another program");
     let app = ["--dest", "io.github.ironcurtain-desktop", "--object-path", "/io/github/ironcurtain_desktop"];
     let activate = ["--method", "org.freedesktop.Application.Activate", "{}"];
     screen.read("gdbus", &[&["call", "--session"], &app[..], &activate[..]].concat());
-    screen.sway_is_focused("^IronCurtain");
+    screen.wait_for_sway_focus("^IronCurtain");
     window::says(&screen, "2 sessions connected.");
 }
 
 /// Starts a login manager and returns a function that sends it events.
 pub(crate) fn login_manager(screen: &mut Screen, state: &[&str]) -> impl FnMut(&str) + use<> {
     let script = helper_path("login_manager.py");
-    let arguments = [&["-u", script.to_str().expect("a plain path")][..], state].concat();
-    let (mut orders, mut told) = screen.spoken_to("/usr/bin/python3", &arguments);
-    told.read_line(&mut String::new()).expect("its first word");
+    let arguments = [&["-u", script.to_str().expect("a UTF-8 path")][..], state].concat();
+    let (mut orders, mut told) = screen.spawn_with_stdin("/usr/bin/python3", &arguments);
+    told.read_line(&mut String::new()).expect("its first line");
     move |word| {
         writeln!(orders, "{word}").expect("a listening manager");
-        told.read_line(&mut String::new()).expect("its word");
+        told.read_line(&mut String::new()).expect("its answer");
     }
 }
 

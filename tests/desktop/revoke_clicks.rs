@@ -2,8 +2,8 @@
 //! began.
 
 use crate::app::{App, agent, begin_reading, beside, listens};
+use crate::harness::DIALOG;
 use crate::screen::{Screen, until};
-use crate::stand::DIALOG;
 use crate::webdriver::Page;
 use crate::{tray, window};
 use ironcurtain_daemon::consent::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
@@ -38,15 +38,15 @@ fn clicks_hit_their_row_at_twenty_calls_per_second_and_undo_asks_again() {
     let calls = Calls::begin(&screen, busy);
     window::open(&screen, "What you granted");
     for (n, row) in rows.iter().enumerate() {
-        let button = screen.control(WINDOW, "push button", &format!("Take back {}", row.display()));
+        let button = screen.control(WINDOW, "push button", &format!("Revoke {}", row.display()));
         let before = (granted(&home), calls.done());
         screen.press_while(&button, || {
-            until("calls meanwhile", || (calls.done() > before.1 + MEANWHILE).then_some(()))
+            until("further calls", || (calls.done() > before.1 + MEANWHILE).then_some(()))
         });
-        until("the grant to go", || (granted(&home).len() < before.0.len()).then_some(()));
+        until("the grant to be revoked", || (granted(&home).len() < before.0.len()).then_some(()));
         let gone: Vec<_> = before.0.difference(&granted(&home)).cloned().collect();
         assert_eq!(gone, std::slice::from_ref(row), "press {n}");
-        window::says(&screen, &format!("~/notes/a{n}.txt ✓ Taken back, proved "));
+        window::says(&screen, &format!("~/notes/a{n}.txt ✓ Revoked, verified "));
     }
     screen.picture("taken-back");
 
@@ -54,9 +54,9 @@ fn clicks_hit_their_row_at_twenty_calls_per_second_and_undo_asks_again() {
     let undo = screen.control(WINDOW, "push button", &format!("Undo: grant {} again", first.display()));
     screen.hold(&undo, "0.1");
     window::says(&screen, &format!("{} again", first.display()));
-    assert!(!granted(&home).contains(first), "it asks first");
+    assert!(!granted(&home).contains(first), "the confirmation is shown");
     screen.press(WINDOW, "push button", "Grant it again");
-    until("the grant to be back", || granted(&home).contains(first).then_some(()));
+    until("the grant to be restored", || granted(&home).contains(first).then_some(()));
     drop(calls);
 }
 
@@ -74,10 +74,10 @@ fn revoke_buttons_hit_their_own_row_while_rows_move_and_undo_asks_again() {
     page.click("//select[@aria-label='Sorted']/option[@value='used']");
     let mut seen = order(&page);
     for (n, row) in rows.iter().enumerate() {
-        until("rows to change places", || (order(&page) != seen).then_some(()));
+        until("rows to be reordered", || (order(&page) != seen).then_some(()));
         seen = order(&page);
         let (before, done, earlier) = (granted(&home), calls.done(), page.run(CLOCK));
-        let button = format!("//button[@aria-label='Take back {}']", row.display());
+        let button = format!("//button[@aria-label='Revoke {}']", row.display());
         if n % 2 == 0 {
             page.click(&button);
         } else {
@@ -87,12 +87,12 @@ fn revoke_buttons_hit_their_own_row_while_rows_move_and_undo_asks_again() {
                 until("calls", || (calls.done() > done + 20).then_some(()));
             });
         }
-        until("the grant to go", || (granted(&home).len() < before.len()).then_some(()));
+        until("the grant to be revoked", || (granted(&home).len() < before.len()).then_some(()));
         let gone: Vec<_> = before.difference(&granted(&home)).cloned().collect();
         assert_eq!(gone, std::slice::from_ref(row), "press {n}");
-        page.says(&of(row), "Taken back, proved ");
+        page.says(&of(row), "Revoked, verified ");
         let now = page.run(CLOCK);
-        let proved = [earlier, now].map(|at| format!("Taken back, proved {}", at.as_str().expect("a time")));
+        let proved = [earlier, now].map(|at| format!("Revoked, verified {}", at.as_str().expect("a time")));
         assert!(proved.iter().any(|proved| page.text(&of(row)).contains(proved)), "{proved:?}");
     }
 
@@ -100,24 +100,24 @@ fn revoke_buttons_hit_their_own_row_while_rows_move_and_undo_asks_again() {
     let call = begin_reading(&mut other, first);
     let list = ["questions", "--json"];
     until("the question", || {
-        let listed = screen.read(beside("ironcurtain").to_str().expect("a plain path"), &list);
+        let listed = screen.read(beside("ironcurtain").to_str().expect("a UTF-8 path"), &list);
         let listed: Value = serde_json::from_str(&listed).ok()?;
         listed["questions"]["waiting"][0]["lines"].to_string().contains("a0.txt").then_some(())
     });
-    assert!(!granted(&home).contains(first), "it asks first");
+    assert!(!granted(&home).contains(first), "the confirmation is shown");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
     other.outcome(call).refused("DENIED: the user denied this call.");
-    assert_eq!(other.read(&twins[0]).ok(), "z0.txt", "its twin stays granted");
+    assert_eq!(other.read(&twins[0]).ok(), "z0.txt", "the neighbouring grant is unchanged");
 
     let undo = format!("//button[@aria-label='Undo: grant {} again']", first.display());
-    for answer in ["Leave it", "Grant it again"] {
+    for answer in ["Cancel", "Grant it again"] {
         page.click(&undo);
-        page.says(&of(first), &format!("{} again, until you take it back.", first.display()));
-        assert!(!granted(&home).contains(first), "it asks first");
+        page.says(&of(first), &format!("{} again, until you revoke it.", first.display()));
+        assert!(!granted(&home).contains(first), "the confirmation is shown");
         page.click(&format!("//button[normalize-space()='{answer}']"));
     }
-    until("the grant to be back", || granted(&home).contains(first).then_some(()));
+    until("the grant to be restored", || granted(&home).contains(first).then_some(()));
     assert_eq!(other.read(first).ok(), "a0.txt");
     drop(calls);
 }
@@ -205,7 +205,7 @@ struct Generous;
 impl Consent for Generous {
     fn ask(&self, question: Question, slot: Slot) {
         let always = question.offers.iter().position(|offer| offer.lifetimes.contains(&Lifetime::Always));
-        let offer = always.expect("an offer for good");
+        let offer = always.expect("a permanent offer");
         slot.answer(Answer::Allow { offer, lifetime: Lifetime::Always });
     }
 

@@ -6,12 +6,12 @@
 
 #![expect(clippy::print_stdout, reason = "whoever runs the races reads what came of each")]
 
-mod desk;
 mod scenes;
+mod user_input;
 
-use desk::Desk;
 use scenes::{SCENES, Spots};
 use std::time::Duration;
+use user_input::Desk;
 
 /// Maximum time for a deliberate answer, which takes at most two actions.
 const MEANT_WITHIN: Duration = Duration::from_millis(2500);
@@ -49,7 +49,7 @@ fn allow_needs_intent_under_every_window_manager() {
             .enumerate()
             .map(|(number, manager)| scope.spawn(move || race(manager, number, all)));
         let races: Vec<_> = races.collect();
-        races.into_iter().flat_map(|race| race.join().expect("a race that ends")).collect()
+        races.into_iter().flat_map(|race| race.join().expect("a finished race")).collect()
     });
     let accidents: Vec<&str> = tries.iter().filter(|one| one.accident).map(|one| one.name.as_str()).collect();
     let twins = || tries.iter().filter_map(|one| Some((one.name.as_str(), one.meant.as_ref()?)));
@@ -65,8 +65,8 @@ fn allow_needs_intent_under_every_window_manager() {
         times.first(),
         times.last()
     );
-    assert_eq!(accidents, [""; 0], "nobody meant these");
-    assert_eq!(refused, [], "these were meant");
+    assert_eq!(accidents, [""; 0], "accidental approvals");
+    assert_eq!(refused, [], "deliberate answers that were refused");
     // The input itself takes 1 to 2.3 s. The median is used because a busy machine can delay single tries.
     assert!(times.get(times.len() / 2).is_some_and(|usual| *usual <= MEANT_WITHIN), "{times:?}");
     assert!(tries.len() >= if all { 500 } else { MANAGERS.len() * SCENES.len() });

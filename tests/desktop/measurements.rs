@@ -5,8 +5,8 @@
 //! - `IRONCURTAIN_FIGURES` selects a full measurement with output; `IRONCURTAIN_APP` selects the app.
 
 use crate::app::{App, agent, app_program, begin_reading};
+use crate::harness::DIALOG;
 use crate::screen::{BOUND, Screen, helper_path, until};
-use crate::stand::DIALOG;
 use crate::tray;
 use crate::window_process::{alive, ended, family, memory, name};
 use ironcurtain_testkit::client::AgentClient;
@@ -42,7 +42,7 @@ fn desktop_measurements_are_complete() {
     let whole = std::env::var_os("IRONCURTAIN_FIGURES").is_some();
     let look = Duration::from_secs(if whole { 10 } else { 1 });
     let mut figures = vec![painted(if whole { 5 } else { 1 })];
-    figures.extend(of_one_life(look, if whole { 4 } else { 1 }));
+    figures.extend(measure_one_process(look, if whole { 4 } else { 1 }));
     assert_eq!(figures.len(), 8);
     println!("| | measured | goal |\n|---|---|---|");
     for Figure { what, value, unit, goal } in &figures {
@@ -55,19 +55,19 @@ fn desktop_measurements_are_complete() {
 fn painted(starts: usize) -> Figure {
     let mut screen = Screen::start();
     let helper = helper_path("painted.py");
-    let mut arguments = vec![helper.to_str().expect("a plain path").to_owned()];
-    arguments.push(app_program().to_str().expect("a plain path").to_owned());
+    let mut arguments = vec![helper.to_str().expect("a UTF-8 path").to_owned()];
+    arguments.push(app_program().to_str().expect("a UTF-8 path").to_owned());
     if screen.read("id", &["-u"]) == "0" {
         arguments.push("--allow-root".to_owned());
     }
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let times = (0..starts).map(|_| {
-        let (mut ends, mut out) = screen.spoken_to("/usr/bin/python3", &arguments);
+        let (mut ends, mut out) = screen.spawn_with_stdin("/usr/bin/python3", &arguments);
         let mut line = String::new();
         out.read_line(&mut line).expect("a readable line");
         ends.write_all(b"end\n").expect("a listening helper");
         let ended = out.read_line(&mut String::new());
-        ended.expect("its end");
+        ended.expect("the end of its output");
         line.trim().parse().expect("the milliseconds")
     });
     Figure {
@@ -79,7 +79,7 @@ fn painted(starts: usize) -> Figure {
 }
 
 /// Measures the other figures one after the other in a single app process.
-fn of_one_life(look: Duration, questions: usize) -> Vec<Figure> {
+fn measure_one_process(look: Duration, questions: usize) -> Vec<Figure> {
     let screen = tray::with_panel();
     let app = App::start(&screen, &["--background"]);
     tray::menu(&screen, "No agent connected");
@@ -101,7 +101,8 @@ fn of_one_life(look: Duration, questions: usize) -> Vec<Figure> {
     ended(&drawn);
     settle(pid);
     let after = memory(pid);
-    let left = f64::from(u32::try_from(alive(&drawn) + family(pid).len() - 1).expect("few"));
+    let left =
+        f64::from(u32::try_from(alive(&drawn) + family(pid).len() - 1).expect("a count that fits u32"));
     let (dialog, waking) = asked(&screen, pid, &mut agent, look, questions);
     vec![
         Figure {
@@ -142,7 +143,7 @@ fn busy(pid: u32, agent: &mut AgentClient, look: Duration) -> f64 {
     let mut calls = 0;
     while start.elapsed() < look {
         let call = agent.begin_call("list_allowed_directories", json!({}));
-        assert!(agent.answer(call)["result"]["content"].is_array(), "it is allowed");
+        assert!(agent.answer(call)["result"]["content"].is_array(), "the call is allowed");
         calls += 1;
         std::thread::sleep(
             (start + Duration::from_secs(1) / CALLS * calls).saturating_duration_since(Instant::now()),
@@ -174,7 +175,7 @@ fn asked(screen: &Screen, pid: u32, agent: &mut AgentClient, look: Duration, que
         screen.activate(&dialog);
         screen.key("Escape");
         assert_eq!(agent.answer(call)["result"]["isError"], true);
-        until("an empty screen", || {
+        until("every window to close", || {
             screen.xdotool(&["search", "--onlyvisible", "--name", DIALOG]).is_empty().then_some(())
         });
     }
@@ -212,14 +213,14 @@ fn wakeups(processes: &[u32], look: Duration) -> f64 {
 
 /// Waits until a process and its children are nearly idle.
 pub(crate) fn settle(pid: u32) {
-    until("a quiet app", || (wakeups(&family(pid), Duration::from_millis(500)) < 100.0).then_some(()));
+    until("an idle app", || (wakeups(&family(pid), Duration::from_millis(500)) < 100.0).then_some(()));
 }
 
 /// Waits until startup work is complete: for about ten seconds after a window opens, and after a screen reader has
 /// queried it, the engine collects garbage. These seconds are not part of the figure.
 fn quiet(pid: u32) {
     let second = Duration::from_secs(1);
-    until("an app in which nothing happens", || {
+    until("an idle app", || {
         let family = family(pid);
         (0..QUIET).all(|_| wakeups(&family, second) <= QUIET_WAKEUPS).then_some(())
     });

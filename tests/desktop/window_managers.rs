@@ -2,37 +2,37 @@
 //! takes the keyboard focus from the window.
 
 use crate::app::{App, agent, begin_reading};
+use crate::harness::{DIALOG, Harness};
 use crate::screen::{Screen, until};
-use crate::stand::{DIALOG, Stand};
 use crate::window;
 use crate::window_process::{ended, family};
 
 const WINDOW: &str = "^IronCurtain$";
 const OTHER: &str = "^Another program$";
-const PICKER: &str = "^Grant a folder with all that is below it$";
+const PICKER: &str = "^Grant a folder and everything in it$";
 
 #[test]
 fn metacity_raises_requested_window_and_question_takes_no_focus() {
-    used_under("metacity");
+    use_under("metacity");
 }
 
 #[test]
 fn mutter_raises_requested_window_and_question_takes_no_focus() {
-    used_under("mutter");
+    use_under("mutter");
 }
 
 #[test]
 fn xfwm4_raises_requested_window_and_question_takes_no_focus() {
-    used_under("xfwm4");
+    use_under("xfwm4");
 }
 
 #[test]
 fn i3_raises_requested_window_and_question_takes_no_focus() {
-    used_under("i3");
+    use_under("i3");
 }
 
 /// Uses the window, another program, the dialog and a picker, one after the other.
-fn used_under(manager: &str) {
+fn use_under(manager: &str) {
     let screen = Screen::under(manager);
     let folder = screen.home().join("notes");
     std::fs::create_dir_all(&folder).expect("the folder");
@@ -44,7 +44,7 @@ fn used_under(manager: &str) {
     window::open(&screen, "Home");
     let ours = screen.window(WINDOW);
 
-    let other = Stand::start(&screen, &["other", "window"]);
+    let other = Harness::start(&screen, &["other", "window"]);
     assert_eq!(other.event(), "ready");
     let others = screen.window(OTHER);
     for minimized in [false, true] {
@@ -59,7 +59,7 @@ fn used_under(manager: &str) {
             use_other(&screen, &others);
         }
         assert_eq!(App::start(&screen, &["--background"]).exit(), Some(0));
-        screen.is_focused(&ours);
+        screen.wait_for_focus(&ours);
         if !tiled {
             is_over(&screen, &ours, &others);
         }
@@ -74,11 +74,11 @@ fn used_under(manager: &str) {
         screen.control(DIALOG, "push button", "Deny");
         screen.key("x");
         is_over(&screen, &dialog, &ours);
-        screen.is_focused(&ours);
+        screen.wait_for_focus(&ours);
         screen.picture(&format!("question-{manager}"));
         // Answering a dialog is the latest input to the app's process, later than that to the window's process.
         screen.press(WINDOW, "push button", "Show the question");
-        screen.is_focused(&dialog);
+        screen.wait_for_focus(&dialog);
         screen.key("Escape");
         assert_eq!(agent.answer(call)["result"]["isError"], true);
         screen.activate(&ours);
@@ -86,32 +86,32 @@ fn used_under(manager: &str) {
 
     window::open(&screen, "What you granted");
     let press = |name: &str| screen.click(&window::named(&screen, name));
-    press("Grant something beforehand");
+    press("Add a permission\u2026");
     press("Pick a folder\u{2026}");
     let picker = screen.window(PICKER);
-    screen.is_focused(&picker);
+    screen.wait_for_focus(&picker);
     is_over(&screen, &picker, &ours);
     screen.picture(&format!("picker-{manager}"));
-    screen.xdotool(&["type", "--delay", "20", folder.to_str().expect("a plain path")]);
+    screen.xdotool(&["type", "--delay", "20", folder.to_str().expect("a UTF-8 path")]);
     screen.key("Return");
     window::says(&screen, "Granted: ~/notes");
 
     // The window stays usable and closes its picker with it.
     press("Pick a folder\u{2026}");
     let picker = screen.window(PICKER);
-    screen.is_focused(&picker);
+    screen.wait_for_focus(&picker);
     screen.activate(&ours);
-    screen.press(WINDOW, "push button", &format!("Take back {}", folder.display()));
-    window::says(&screen, "Taken back, proved");
+    screen.press(WINDOW, "push button", &format!("Revoke {}", folder.display()));
+    window::says(&screen, "Revoked, verified");
     is_over(&screen, &picker, &ours);
     let drawn = family(app.id()).split_off(1);
     close(&screen, manager);
     ended(&drawn);
-    until("the picker to go", || (!is_shown(&screen, PICKER)).then_some(()));
+    until("the picker to close", || (!is_shown(&screen, PICKER)).then_some(()));
     use_other(&screen, &others);
     assert_eq!(App::start(&screen, &["--background"]).exit(), Some(0));
     window::says(&screen, "1 session connected.");
-    screen.is_focused(&screen.window(WINDOW));
+    screen.wait_for_focus(&screen.window(WINDOW));
 }
 
 /// Works in the other program, which is in front.
@@ -135,7 +135,7 @@ fn is_shown(screen: &Screen, title: &str) -> bool {
 
 /// Waits until one window is above the other.
 fn is_over(screen: &Screen, above: &str, below: &str) {
-    until("the order of the windows", || {
+    until("the expected stacking order", || {
         let all = screen.read("xprop", &["-root", "_NET_CLIENT_LIST_STACKING"]);
         let all: Vec<String> = all
             .split([' ', ','])

@@ -10,7 +10,7 @@
 #![expect(clippy::expect_used, reason = "a test program stops at the first surprise")]
 
 mod backend;
-mod other;
+mod other_window;
 mod questions;
 
 use ironcurtain_daemon::consent::{Answer, Consent, DenialReach, Withdrawn};
@@ -32,7 +32,7 @@ fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("dialog") => show_dialogs(seat),
         Some("app") => show_app(desktop, seat),
-        Some("other") => other::show(&std::env::args().skip(2).collect::<Vec<_>>()),
+        Some("other") => other_window::show(&std::env::args().skip(2).collect::<Vec<_>>()),
         other => println!("`{other:?}` is neither `dialog`, `app` nor `other`"),
     }
 }
