@@ -1,4 +1,4 @@
-//! A look at a folder with nothing granted: a plain program looks, in the very sandbox that servers start in.
+//! Lists a folder from inside the sandbox that servers start in, to demonstrate what a server without grants can see.
 
 use super::{InspectError, Inspection, StartedAlone, slow, start_by_itself};
 use crate::named_server::named_server;
@@ -10,25 +10,25 @@ use serde_json::json;
 use std::path::Path;
 use tokio::io::AsyncReadExt;
 
-/// The program that looks, and its name as a server.
+/// Program that lists the folder, and its name as a server.
 const PROGRAM: &str = "ls";
 
-/// The most that is read of what it says.
+/// Maximum number of bytes read of its output.
 const MOST: usize = 16 * 1024;
 
-/// The words of a program in a sandbox about a folder.
+/// Result of listing a folder inside a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sight {
-    /// The names that it saw in there.
+    /// Names found in the folder.
     pub seen: Vec<String>,
-    /// Its complaint.
+    /// Error message of the program.
     pub complaint: String,
 }
 
-/// Looks at a folder from within a sandbox that shows what is `shown` to it, and nothing else.
+/// Lists a folder from inside a sandbox in which only `shown` is visible.
 ///
 /// # Errors
-/// [`InspectError`], when no sandbox can be made, or nothing is said in time.
+/// [`InspectError`] if no sandbox can be created, or on timeout.
 pub async fn sight(
     inspection: &Inspection,
     folder: &Path,
