@@ -316,15 +316,20 @@ mod tests {
                 let words = crate::servers::command_words(words(line).into_iter().map(OsString::from));
                 let problem = Arguments::try_parse_from(words).err().map(|problem| problem.kind());
                 // Prose may name a command without its arguments, or with a placeholder for a value.
-                if !matches!(
-                    problem,
-                    None | Some(
+                let has_placeholder =
+                    line.split(' ').any(|word| word.chars().all(|c| c.is_ascii_uppercase()));
+                let is_accepted = match problem {
+                    None
+                    | Some(
                         ErrorKind::MissingRequiredArgument
-                            | ErrorKind::MissingSubcommand
-                            | ErrorKind::ValueValidation
-                            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-                    )
-                ) {
+                        | ErrorKind::MissingSubcommand
+                        | ErrorKind::ValueValidation
+                        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+                    ) => true,
+                    Some(ErrorKind::InvalidValue) => has_placeholder,
+                    Some(_) => false,
+                };
+                if !is_accepted {
                     refused.push(format!("{}: `{line}`: {problem:?}", page.display()));
                 }
             }

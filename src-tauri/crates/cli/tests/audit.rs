@@ -1,11 +1,11 @@
-//! `ironcurtain audit verify` without a trusted process.
+//! Verifies, searches and exports the audit log without a trusted process.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
 use std::process::{Command, Output};
 
 #[test]
-fn without_a_trusted_process_the_log_is_verified_and_a_change_of_it_is_told() {
+fn verify_detects_changes_without_a_trusted_process() {
     let home = tempfile::tempdir().unwrap();
     let audit = home.path().join("ic/state/audit");
     std::fs::create_dir_all(&audit).unwrap();
@@ -33,10 +33,10 @@ fn without_a_trusted_process_the_log_is_verified_and_a_change_of_it_is_told() {
     let (code, told) = verify(&written, &head.repeat(2));
     let wanted = "THE END OF THE AUDIT LOG IS UNKNOWN: the head file `";
     assert!(code == Some(1) && told.starts_with(wanted), "{told}");
-    assert!(told.contains("/audit-head.json` is damaged: ") && told.contains("The 20 entries"), "{told}");
+    assert!(told.contains("/audit-head.json` is damaged: ") && told.contains("Its 20 entries"), "{told}");
 }
 
-/// A person's home with the log of an earlier version, and the command in it.
+/// Creates a home with the log of an earlier version, and returns a function that runs the command in it.
 fn home_with_log() -> (tempfile::TempDir, impl Fn(&[&str]) -> Output) {
     let home = tempfile::tempdir().unwrap();
     let audit = home.path().join("ic/state/audit");
@@ -56,7 +56,7 @@ fn home_with_log() -> (tempfile::TempDir, impl Fn(&[&str]) -> Output) {
 }
 
 #[test]
-fn entries_are_found_and_written_out_without_a_trusted_process() {
+fn entries_are_searched_and_exported_without_a_trusted_process() {
     let (home, run) = home_with_log();
     let said = |arguments: &[&str]| {
         let output = run(arguments);
@@ -88,7 +88,7 @@ fn entries_are_found_and_written_out_without_a_trusted_process() {
 }
 
 #[test]
-fn a_log_that_ends_before_the_newest_entry_that_is_known_is_told() {
+fn verify_detects_a_truncated_log() {
     let (home, run) = home_with_log();
     let head = home.path().join("ic/state/audit-head.json");
     let log = std::fs::read_to_string(home.path().join("ic/state/audit/audit.jsonl")).unwrap();

@@ -1,6 +1,6 @@
 //! Changes existing servers: removes and restores them, and opens and closes hosts and folders.
 //!
-//! - If a change takes something away and IronCurtain is running, closes the sessions that still have it.
+//! - Closes the sessions that a change takes something away from, as long as IronCurtain is running.
 
 use super::programs;
 use crate::connection::Connection;

@@ -1,10 +1,10 @@
-//! Looking at policies without a trusted process.
+//! Checks, explains, simulates and compares policies without a trusted process.
 
 use crate::home::{Home, docs};
 use serde_json::{Value, json};
 
 #[test]
-fn a_call_is_explained_by_what_ships_and_by_the_persons_files() {
+fn call_is_explained_with_the_shipped_and_the_users_files() {
     let home = Home::new();
     let (good, text) = home.explain("~/link/a.txt");
     assert!(good, "{text}");
@@ -38,7 +38,7 @@ fn a_call_is_explained_by_what_ships_and_by_the_persons_files() {
 }
 
 #[test]
-fn a_tool_that_nobody_annotated_is_explained_as_its_server_s_entry_says() {
+fn unannotated_tool_is_explained_by_its_servers_entry() {
     let home = Home::new();
     let explain = ["explain", "--server", "s", "--tool", "zap", "--args", "{\"path\":\"/etc/passwd\"}"];
     let with = |unannotated: Value, network: &str| {
@@ -64,7 +64,7 @@ fn a_tool_that_nobody_annotated_is_explained_as_its_server_s_entry_says() {
 }
 
 #[test]
-fn a_policy_is_checked() {
+fn policy_check_reports_findings() {
     let home = Home::new();
     let file = home.file("p.json", &docs("allow", "~"));
     let (good, text) = home.text(&["check", &file]);
@@ -107,7 +107,7 @@ fn a_policy_is_checked() {
 }
 
 #[test]
-fn what_check_finds_is_placed_for_programs() {
+fn findings_have_lines_in_json() {
     let home = Home::new();
     let file = |text: &str| {
         std::fs::write(home.path("p.json"), text).unwrap();
@@ -136,7 +136,7 @@ fn what_check_finds_is_placed_for_programs() {
 }
 
 #[test]
-fn a_step_says_what_the_gate_makes_of_it() {
+fn explanation_includes_the_gate() {
     let home = Home::new();
     let network = json!({ "network": { "allowedDomains": ["a.example"] } });
     home.file("ic/config/mcp-servers.json", &json!({ "web": { "command": "c", "sandbox": network } }));
@@ -212,7 +212,7 @@ fn a_step_says_what_the_gate_makes_of_it() {
 }
 
 #[test]
-fn scenarios_say_what_failed_and_why() {
+fn failed_scenarios_are_reported_with_the_reason() {
     let home = Home::new();
     home.file("ic/config/policy/compiled-policy.json", &docs("allow", "~/docs"));
     let scenario = |name: &str, path: &str, expect: &str| json!({ "name": name, "server": "filesystem", "tool": "read_text_file", "arguments": { "path": path }, "expect": expect });
@@ -266,7 +266,7 @@ fn scenarios_say_what_failed_and_why() {
 }
 
 #[test]
-fn a_difference_names_what_becomes_looser() {
+fn diff_names_looser_calls() {
     let home = Home::new();
     let old = home.file("old.json", &docs("escalate", "~/docs"));
     let new = home.file("new.json", &docs("allow", "~/docs"));
@@ -284,7 +284,7 @@ fn a_difference_names_what_becomes_looser() {
 }
 
 #[test]
-fn a_difference_is_told_whole() {
+fn diff_reports_every_kind_of_change() {
     let home = Home::new();
     let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "s", "args": args, "inputSchema": {} });
     let mut none = tool("none", json!({ "x": ["none"] }));
