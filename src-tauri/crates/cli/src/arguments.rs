@@ -102,7 +102,7 @@ pub enum Command {
         #[command(subcommand)]
         action: crate::secrets::SecretsAction,
     },
-    /// Stop IronCurtain and every session, and wait until they have exited.
+    /// Stop IronCurtain and every session, and wait until they have stopped.
     Stop,
     /// Print a completion script for your shell.
     Completions {
@@ -121,7 +121,7 @@ pub enum Command {
 /// Options of `daemon`.
 #[derive(Debug, Args)]
 pub struct DaemonArguments {
-    /// Method of asking you about a call that no rule decides.
+    /// Choose how you are asked about calls that no rule decides.
     #[arg(long, value_enum, default_value_t = Ask::Deny)]
     pub ask: Ask,
     /// Run even as root, for example in a container.
@@ -160,7 +160,7 @@ pub enum Ask {
 pub enum GrantsAction {
     /// List the grants.
     List,
-    /// Revoke a grant; succeeds only once the server has provably lost the access.
+    /// Revoke a grant; succeeds only once the server has provably lost access.
     Revoke {
         /// Id of the grant, as listed.
         id: String,
@@ -208,7 +208,7 @@ pub enum AuditAction {
         #[arg(short = 'n', long, default_value_t = DEFAULT_TAIL)]
         lines: usize,
     },
-    /// Verify the hash chain through all files, up to the newest known entry.
+    /// Verify the hash chain of the audit log, up to the newest known entry.
     Verify,
     /// Find entries by text, server, tool, session, path, decision or time.
     Search {

@@ -24,8 +24,8 @@ pub fn verify() -> anyhow::Result<Reply> {
     let by_file = KnownHead::read(&home.audit_head());
     let (by_keyring, without) = match kept_in_keyring(&home) {
         Ok(Some(known)) => (Some(known), String::new()),
-        Ok(None) => (None, "; the keyring is locked or has no record of it".to_owned()),
-        Err(_) => (None, "; there is no keyring here".to_owned()),
+        Ok(None) => (None, " (the keyring is locked or has no record of it)".to_owned()),
+        Err(_) => (None, " (there is no keyring here)".to_owned()),
     };
     let mut checked = None;
     let mut known_by = Vec::new();

@@ -32,14 +32,14 @@ pub enum ClientsAction {
         #[arg(long)]
         yes: bool,
     },
-    /// Restore a client's settings as they were.
+    /// Restore a client's previous settings.
     Disconnect {
         /// Client, as named by `clients list`.
         name: String,
         /// Only this server.
         #[arg(long, value_name = "NAME")]
         server: Option<String>,
-        /// Use the settings of this project instead of yours.
+        /// Change the settings of this project instead of your own.
         #[arg(long, value_name = "DIR")]
         project: Option<PathBuf>,
         /// Write without asking.
@@ -79,7 +79,7 @@ pub struct EntryOptions {
     /// Pass a stored secret to the moved server as this variable. Requires `--only` with one name.
     #[arg(long = "secret", value_name = "KEY=NAME", value_parser = crate::servers::given_secret, requires = "only")]
     secrets: Vec<(String, SecretName)>,
-    /// Use the settings of this project instead of yours.
+    /// Change the settings of this project instead of your own.
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
 }

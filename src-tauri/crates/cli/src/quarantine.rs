@@ -20,9 +20,9 @@ pub enum QuarantineAction {
     PutBack {
         /// Id of the session, as listed.
         session: String,
-        /// The file, as listed.
+        /// Path of the file, as listed.
         path: String,
-        /// Quarantine the file that is there now in exchange.
+        /// Quarantine the file that has taken its place.
         #[arg(long)]
         exchange: bool,
         /// Do not ask for confirmation.
@@ -33,7 +33,7 @@ pub enum QuarantineAction {
     Delete {
         /// Id of the session, as listed.
         session: String,
-        /// The file, as listed.
+        /// Path of the file, as listed.
         path: String,
         /// Do not ask for confirmation.
         #[arg(long)]

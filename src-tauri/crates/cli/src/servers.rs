@@ -67,7 +67,7 @@ pub enum ServersAction {
         /// confirm on the terminal that they should be dropped.
         #[arg(long)]
         drop_unseen: bool,
-        /// Maximum seconds for the server to start and list its tools.
+        /// Seconds that the server may take to start and list its tools.
         #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
         timeout: u64,
         /// Create the sandbox even when running as root, for example in a container.
