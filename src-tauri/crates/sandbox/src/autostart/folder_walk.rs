@@ -112,7 +112,8 @@ impl FolderWalk {
             return;
         }
         if self.left.names == 0 || self.left.folders == 0 {
-            return self.miss(format!("`{}` has too many names, so only the nearest were checked", self.base));
+            return self
+                .miss(format!("`{}` has too many names, so only the nearest were checked", self.base));
         }
         self.left.folders -= 1;
         self.waiting.push_back(path);
@@ -137,9 +138,9 @@ pub(super) fn shown(path: &str) -> String {
 /// Explains which kernel limit to raise, if a limit caused the error.
 pub(super) fn limited(error: Errno, limit: &str) -> io::Error {
     match error {
-        Errno::MFILE | Errno::NOSPC => io::Error::other(format!(
-            "limit `{limit}` reached; raise it with `sudo sysctl {limit}=...`"
-        )),
+        Errno::MFILE | Errno::NOSPC => {
+            io::Error::other(format!("limit `{limit}` reached; raise it with `sudo sysctl {limit}=...`"))
+        }
         other => other.into(),
     }
 }

@@ -199,7 +199,8 @@ impl Watcher {
         }
         if self.references.user.unknown {
             let reason =
-                "git did not list your configuration in time, so the files it refers to are not protected".to_owned();
+                "git did not list your configuration in time, so the files it refers to are not protected"
+                    .to_owned();
             sandbox.waiting.push(Finding::Unfinished { reason });
         }
         sandbox.roots.insert(root.to_owned(), baseline);

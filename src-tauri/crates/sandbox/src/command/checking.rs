@@ -67,7 +67,11 @@ fn limits_in_words(event: SandboxEvent) -> String {
 }
 
 fn in_words(found: &Availability) -> String {
-    let verdict = if found.usable { "This machine can create sandboxes." } else { "This machine cannot create sandboxes." };
+    let verdict = if found.usable {
+        "This machine can create sandboxes."
+    } else {
+        "This machine cannot create sandboxes."
+    };
     let lines = std::iter::once(verdict.to_owned())
         .chain(found.missing.iter().map(|missing| format!("  missing: {missing}")))
         .chain(found.fix_command.iter().map(|command| format!("  to fix this, run: {command}")))

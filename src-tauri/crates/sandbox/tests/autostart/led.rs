@@ -1,6 +1,6 @@
-//! Targets of configurations and links are closed, so that the user's own git runs nothing of a server's.
+//! Closing the targets of configurations and symlinks, so that the user's git runs no program of a server.
 //!
-//! - The server writes where the closed paths let it. Then the user's own git runs, with the user's own configuration.
+//! - The server writes wherever closed paths permit. Then the user's git runs, with the user's configuration.
 
 use std::{
     fs,
@@ -13,14 +13,14 @@ use ironcurtain_sandbox::autostart::{AutostartRules, Finding, GitConfig};
 
 use crate::scene::{Scene, git, repository, short};
 
-/// A home with a configuration of git's, a repository in a root, and a server that attacks it.
+/// A home with a git configuration, a repository in a root, and a server that attacks it.
 struct Attack {
     scene: Scene,
     closed: Vec<String>,
 }
 
 impl Attack {
-    /// `prepare` makes what is there before the root becomes writable.
+    /// Creates the scene; `prepare` creates files before the root becomes writable.
     fn new(gitconfig: &str, prepare: impl FnOnce(&Scene)) -> Self {
         Self::new_with(|scene| {
             prepare(scene);
@@ -28,7 +28,7 @@ impl Attack {
         })
     }
 
-    /// The same, with a configuration that names paths of the scene.
+    /// Creates the scene with a configuration that names paths of the scene.
     fn new_with(prepare: impl FnOnce(&Scene) -> String) -> Self {
         let mut scene = Scene::listed();
         repository(&scene, "root/repo");
@@ -43,7 +43,7 @@ impl Attack {
         Self { scene, closed }
     }
 
-    /// Writes a program as the server would; returns whether the kernel would have let it.
+    /// Writes a program as the server would, and returns whether the kernel would have permitted it.
     fn plants(&self, path: &str, text: &str) -> bool {
         let below = |closed: &String| Path::new(path).starts_with(closed);
         if self.closed.iter().any(below) {
@@ -56,12 +56,12 @@ impl Attack {
         true
     }
 
-    /// A program that leaves a trace.
+    /// Returns a program that leaves a trace.
     fn evil(&self) -> String {
         format!("#!/bin/sh\ntouch '{}'\n", self.scene.text("evil"))
     }
 
-    /// The user's own git.
+    /// Runs the user's git.
     fn git(&self, arguments: &[&str]) {
         let mut git = Command::new("git");
         git.args(arguments).current_dir(self.scene.at("root/repo"));
@@ -70,7 +70,7 @@ impl Attack {
         assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
     }
 
-    /// The user works, while the server's sandbox runs and afterwards: nothing of the server's runs.
+    /// Runs the user's git during and after the sandbox, and checks that no program of the server ran.
     fn withstood(mut self) -> Vec<String> {
         let mut found: Vec<Finding> = self.scene.watcher.read().into_iter().map(|(_, one)| one).collect();
         self.works();
@@ -90,20 +90,20 @@ impl Attack {
 }
 
 #[test]
-fn a_relative_hooks_path_of_the_users_own_is_closed_in_every_repository() {
+fn closes_relative_user_hooks_path_in_every_repository() {
     let hooks = "[core]\n\thooksPath = .githooks\n";
     let attack = Attack::new(hooks, |scene| scene.write("root/repo/.githooks/README", "mine"));
     assert!(attack.closed.contains(&"repo/.githooks".to_owned()), "{:?}", attack.closed);
     assert!(!attack.plants("repo/.githooks/pre-commit", &attack.evil()));
     assert_eq!(attack.withstood(), [""; 0]);
-    // Where there was none.
+    // The hooks folder did not exist before.
     let attack = Attack::new(hooks, |_| ());
     assert!(attack.plants("repo/.githooks/pre-commit", &attack.evil()));
     assert_eq!(attack.withstood(), ["quarantined repo/.githooks/pre-commit"]);
 }
 
 #[test]
-fn what_a_hook_links_to_is_closed_whether_it_exists_or_not() {
+fn closes_hook_link_targets_even_if_missing() {
     let link = |scene: &Scene, target: &str| {
         symlink(target, scene.at("root/repo/.git/hooks/pre-commit")).unwrap();
     };
@@ -117,7 +117,7 @@ fn what_a_hook_links_to_is_closed_whether_it_exists_or_not() {
         assert!(attack.closed.contains(&path.to_owned()), "{path}: {:?}", attack.closed);
         assert!(!attack.plants(path, &attack.evil()));
     }
-    // A file beside it is the server's to write.
+    // The server may write a file next to it.
     assert!(attack.plants("repo/scripts/other", &attack.evil()));
     assert_eq!(attack.withstood(), [""; 0]);
     let attack = Attack::new("", |scene| link(scene, "../../scripts/check"));
@@ -126,7 +126,7 @@ fn what_a_hook_links_to_is_closed_whether_it_exists_or_not() {
 }
 
 #[test]
-fn what_the_users_configuration_includes_is_closed_whatever_the_condition() {
+fn closes_included_configurations_regardless_of_condition() {
     let evil = |attack: &Attack| {
         let program = attack.scene.text("home/evil-monitor");
         fs::write(&program, attack.evil()).unwrap();
@@ -154,7 +154,7 @@ fn what_the_users_configuration_includes_is_closed_whatever_the_condition() {
 }
 
 #[test]
-fn what_a_configuration_runs_or_copies_from_the_tree_is_closed() {
+fn closes_programs_and_templates_in_the_tree() {
     for (setting, path) in [
         ("[core]\n\tfsmonitor = ROOT/repo/tools/monitor\n", "repo/tools/monitor"),
         ("[core]\n\teditor = sh ROOT/repo/edit.sh\n", "repo/edit.sh"),
@@ -172,7 +172,7 @@ fn what_a_configuration_runs_or_copies_from_the_tree_is_closed() {
 }
 
 #[test]
-fn start_up_files_of_the_home_that_are_links_into_a_root_are_closed() {
+fn closes_startup_files_linked_into_a_root() {
     let attack = Attack::new("", |scene| {
         for (path, link) in [
             ("root/dotfiles/gitconfig-more", "home/.config/git/config"),
@@ -195,7 +195,7 @@ fn start_up_files_of_the_home_that_are_links_into_a_root_are_closed() {
 }
 
 #[test]
-fn a_repository_around_a_root_and_one_elsewhere_lead_into_it() {
+fn repositories_around_and_elsewhere_refer_into_the_root() {
     let mut scene = Scene::listed();
     repository(&scene, "around");
     scene.write("around/scripts/check", "");
@@ -205,7 +205,7 @@ fn a_repository_around_a_root_and_one_elsewhere_lead_into_it() {
     scene.write("around/scripts/monitor", "");
     for (root, expected) in [
         ("around/scripts", vec!["check", "monitor"]),
-        // A linked work tree runs programs of its own, and the hooks of the other one.
+        // A linked work tree has its own configuration, and uses the hooks of the main one.
         ("tree", vec![".git"]),
     ] {
         let root = scene.text(root);
@@ -219,7 +219,7 @@ fn a_repository_around_a_root_and_one_elsewhere_lead_into_it() {
 }
 
 #[test]
-fn the_hooks_path_is_the_one_that_git_says() {
+fn hooks_path_matches_git() {
     for (setting, folder) in [
         (vec!["core.hooksPath", ".githooks"], "repo/.githooks"),
         (vec!["core.hooksPath", "./a/../hooks/"], "repo/hooks"),
@@ -242,7 +242,7 @@ fn the_hooks_path_is_the_one_that_git_says() {
 }
 
 #[test]
-fn a_configuration_that_takes_for_ever_is_told_of_and_holds_nothing_up() {
+fn slow_configuration_is_reported_and_delays_nothing() {
     let mut scene = Scene::listed();
     scene.write("home/x", "");
     let fifo = scene.at("home/pipe");
@@ -259,6 +259,8 @@ fn a_configuration_that_takes_for_ever_is_told_of_and_holds_nothing_up() {
     let told: Vec<Finding> = scene.watcher.read().into_iter().map(|(_, finding)| finding).collect();
     assert_eq!(
         short(&root, &told),
-        ["unfinished git did not list your configuration in time, so what it names is not closed"]
+        [
+            "unfinished git did not list your configuration in time, so the files it refers to are not protected"
+        ]
     );
 }

@@ -1,4 +1,4 @@
-//! Folders that who made them has shut by their mode. They are no obstacle for root: then these run again as an ordinary user.
+//! Folders whose mode prevents access. Root ignores modes, so when run by root, these tests run again as an ordinary user.
 
 use std::{
     fs::{self, Permissions},
@@ -13,9 +13,9 @@ use crate::scene::{Scene, finish, short, sweep};
 
 const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
 const HOOKS: &str = r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"evil"}]}]}}"#;
-/// No such user need exist.
+/// Arbitrary user id; no such user need exist.
 const USER: u32 = 64_322;
-/// The place that root has made for the other run.
+/// Variable with the place that root has prepared for the second run.
 const FOREIGN: &str = "AUTOSTART_TEST_FOREIGN";
 
 fn mode(scene: &Scene, path: &str, mode: u32) {
@@ -27,17 +27,17 @@ fn mode_of(scene: &Scene, path: &str) -> u32 {
 }
 
 #[test]
-fn all_of_it_holds_for_an_ordinary_user_too() {
+fn tests_pass_as_an_ordinary_user() {
     if let Ok(place) = std::env::var(FOREIGN) {
         folders_of_another_user(place.as_ref());
         return;
     }
     let own = std::env::current_exe().unwrap();
     if !rustix::process::getuid().is_root() {
-        // Every other test of this suite has just shown the rest; folders of two users need what looks like root.
+        // The other tests of this suite need no second run; folders of two users need a process that appears as root.
         let mut run = Command::new("unshare");
         run.args(["--user", "--map-root-user", "--map-auto"]).arg(own);
-        return ran(run.args(["--exact", "shut::all_of_it_holds_for_an_ordinary_user_too"]), 1);
+        return ran(run.args(["--exact", "shut::tests_pass_as_an_ordinary_user"]), 1);
     }
     let place = tempfile::Builder::new().prefix("as").tempdir_in("/var/tmp").unwrap();
     chown(place.path(), Some(USER), Some(USER)).unwrap();
@@ -59,12 +59,12 @@ fn all_of_it_holds_for_an_ordinary_user_too() {
         run.env("TMPDIR", place.path()).current_dir(place.path());
         run
     };
-    let itself = "shut::all_of_it_holds_for_an_ordinary_user_too";
+    let itself = "shut::tests_pass_as_an_ordinary_user";
     ran(as_user().args(["shut::", "--skip", itself]), 6);
     ran(as_user().args(["--exact", itself]).env(FOREIGN, place.path()), 1);
 }
 
-/// Runs tests of this suite, of which so many have to pass.
+/// Runs tests of this suite, and checks how many passed.
 fn ran(run: &mut Command, tests: usize) {
     let run = run.output().unwrap();
     let said = String::from_utf8_lossy(&run.stdout);
@@ -72,7 +72,7 @@ fn ran(run: &mut Command, tests: usize) {
     assert!(run.status.success() && said.contains(&all), "{said}\n{}", String::from_utf8_lossy(&run.stderr));
 }
 
-/// A folder of another user's in ours, `p/g/x`, becomes a repository's hooks.
+/// Tests that a folder of another user in ours, `p/g/x`, becoming a repository's hooks is noticed.
 fn folders_of_another_user(place: &Path) {
     let plant = |root: &str| {
         fs::write(format!("{root}/p/kept"), "text").unwrap();
@@ -92,24 +92,25 @@ fn folders_of_another_user(place: &Path) {
         plant(&root);
         (watcher, state, root)
     };
-    // What came since is moved, and no more than that.
+    // New folders are moved, and nothing else.
     let (mut watcher, _, root) = opened("seen");
     assert_eq!(short(&root, &finish(&mut watcher, "s")), ["quarantined p/.git/hooks"]);
     assert_eq!(fs::read_to_string(format!("{root}/p/kept")).unwrap(), "text");
     assert!(fs::exists(format!("{root}/p/.git/refs")).unwrap());
-    // Where nobody saw it come, it may have been there: it is told of, and stays.
+    // Without an event it may have existed before, so it is reported and stays.
     let (watcher, state, root) = opened("unseen");
     drop(watcher);
     let swept = sweep(&mut Watcher::new(&state).unwrap());
     let [(_, found)] = swept.as_slice() else { panic!("{swept:?}") };
     let told = short(&root, found);
-    let expected = format!("unfinished `{root}/p/.git/hooks/pre-commit` is new, and could not be moved away");
+    let expected =
+        format!("unfinished failed to move the new file `{root}/p/.git/hooks/pre-commit` to quarantine");
     assert!(matches!(told.as_slice(), [one] if one.starts_with(&expected)), "{told:?}");
     assert!(fs::exists(format!("{root}/p/.git/hooks/pre-commit")).unwrap());
 }
 
 #[test]
-fn what_is_shut_is_moved_to_another_file_system_too() {
+fn closed_folder_is_moved_to_another_file_system() {
     let scene = Scene::listed();
     let state = tempfile::tempdir_in("/dev/shm").unwrap();
     let device = |path: &Path| fs::metadata(path).unwrap().dev();
@@ -124,11 +125,11 @@ fn what_is_shut_is_moved_to_another_file_system_too() {
 }
 
 #[test]
-fn a_hook_in_a_folder_that_is_shut_is_moved_away() {
+fn hook_in_a_closed_folder_is_quarantined() {
     let mut scene = Scene::guarded();
     scene.open();
     scene.write("root/p/g/hk2/pre-commit", "evil");
-    // A folder that is shut itself is no less the owner's to rename.
+    // The owner can rename a folder regardless of its mode.
     fs::rename(scene.at("root/p/g/hk2"), scene.at("root/p/g/hooks")).unwrap();
     mode(&scene, "root/p/g/hooks", 0o555);
     scene.write("root/p/g/HEADX", "ref: refs/heads/main");
@@ -139,13 +140,13 @@ fn a_hook_in_a_folder_that_is_shut_is_moved_away() {
     let root = scene.root();
     assert_eq!(short(&root, &scene.happened()), ["quarantined p/.git/hooks/pre-commit"]);
     assert!(!scene.exists("root/p/.git/hooks/pre-commit"));
-    // The folder is as it was.
+    // The folder's mode is restored.
     assert_eq!(mode_of(&scene, "root/p/.git/hooks"), 0o555);
     assert_eq!(scene.finish(), []);
 }
 
 #[test]
-fn settings_in_a_folder_that_is_shut_are_moved_away_at_once_however_it_is_shut() {
+fn settings_in_a_closed_folder_are_quarantined_regardless_of_mode() {
     for shut in [0o555, 0o111, 0o444, 0o000, 0o311] {
         let mut scene = Scene::listed();
         scene.open();
@@ -162,7 +163,7 @@ fn settings_in_a_folder_that_is_shut_are_moved_away_at_once_however_it_is_shut()
 }
 
 #[test]
-fn folders_that_are_shut_one_in_another_are_gone_through_in_the_end() {
+fn final_check_enters_nested_closed_folders() {
     let mut scene = Scene::listed();
     scene.open();
     scene.write("root/a/b/c/.mcp.json", SERVERS);
@@ -180,12 +181,12 @@ fn folders_that_are_shut_one_in_another_are_gone_through_in_the_end() {
 }
 
 #[test]
-fn a_folder_that_is_moved_as_a_whole_may_be_shut() {
+fn closed_folder_can_be_moved_as_a_whole() {
     let mut scene = Scene::strict();
     scene.open();
     scene.write("root/x/settings.json", "{}");
     mode(&scene, "root/x", 0o555);
-    // A name in the same folder: that needs no right to the folder itself.
+    // Renaming within the same parent needs no access to the folder itself.
     fs::rename(scene.at("root/x"), scene.at("root/.vscode")).unwrap();
     let root = scene.root();
     assert_eq!(short(&root, &scene.happened()), ["quarantined .vscode"]);
@@ -196,7 +197,7 @@ fn a_folder_that_is_moved_as_a_whole_may_be_shut() {
 }
 
 #[test]
-fn what_a_person_has_shut_stays_as_it_is() {
+fn modes_set_by_the_user_are_restored() {
     let mut scene = Scene::listed();
     scene.write("root/mine/.mcp.json", SERVERS);
     scene.write("root/read/file", "text");

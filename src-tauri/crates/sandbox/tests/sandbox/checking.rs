@@ -1,4 +1,4 @@
-//! The program tells a person whether this machine can sandbox.
+//! `--check`, which reports whether this machine can create sandboxes.
 
 use std::process::{Command, Output};
 
@@ -6,7 +6,7 @@ use ironcurtain_sandbox::{Availability, check};
 
 use crate::harness::{Place, supervisor};
 
-/// Tells of a machine whose temporary folder cannot be used: the trial needs none, so it leaves nothing there.
+/// Runs the check with an unusable temporary folder: the trial must not need one.
 fn told(place: &Place, options: &[&str]) -> Output {
     let mut command = Command::new(supervisor());
     command.arg("--check").args(options).env("IRONCURTAIN_HOME", place.path("ours"));
@@ -14,7 +14,7 @@ fn told(place: &Place, options: &[&str]) -> Output {
 }
 
 #[test]
-fn the_machine_is_tried() {
+fn check_launches_a_trial() {
     let place = Place::new();
     let found = check(&supervisor(), &place.path("state"), true);
     assert!(found.usable, "{found:?}");
@@ -23,7 +23,7 @@ fn the_machine_is_tried() {
 }
 
 #[test]
-fn the_program_says_the_same_in_words_and_as_json() {
+fn text_and_json_reports_agree() {
     let place = Place::new();
     let words = told(&place, &["--allow-root"]);
     assert!(words.status.success());
@@ -37,12 +37,12 @@ fn the_program_says_the_same_in_words_and_as_json() {
 }
 
 #[test]
-fn root_is_told_that_it_is_not_allowed() {
+fn root_is_reported_as_refused() {
     let found = told(&Place::new(), &[]);
     let said = String::from_utf8(found.stdout).unwrap();
     if rustix::process::getuid().is_root() {
         assert_eq!(found.status.code(), Some(1));
-        assert!(said.contains("missing: the sandbox does not run as root"), "{said}");
+        assert!(said.contains("missing: refusing to run the sandbox as root"), "{said}");
     } else {
         assert_eq!(found.status.code(), Some(0));
         let limits = said.strip_prefix("This machine can create sandboxes.\nlimits\n").unwrap();
@@ -53,12 +53,16 @@ fn root_is_told_that_it_is_not_allowed() {
 }
 
 #[test]
-fn tried_again_it_uses_the_folder_of_the_first_trial() {
+fn second_check_reuses_the_trial_folder() {
     let place = Place::new();
     for _ in 0..2 {
         assert!(told(&place, &["--allow-root"]).status.success());
         let left = std::fs::read_dir(place.path("ours/state/sandboxes/trial")).unwrap();
         assert_eq!(left.count(), 0);
     }
-    assert_eq!(std::fs::read_dir(place.dir.path()).unwrap().count(), 2, "the session's and ours");
+    assert_eq!(
+        std::fs::read_dir(place.dir.path()).unwrap().count(),
+        2,
+        "expected the session's folder and ours"
+    );
 }

@@ -1,4 +1,4 @@
-//! However it ends, nothing is left.
+//! Termination by any cause leaves nothing behind.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -12,12 +12,12 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::{PATIENCE, Place, Probe, eventually, launcher, probe, processes_with, supervisor};
 
-/// Kills at instants this far apart, from the first until well after everything runs.
+/// Interval between kill times, from the start until everything runs.
 const STEP: Duration = Duration::from_micros(200);
 const ROUNDS: u32 = 100;
 
 #[test]
-fn the_exit_status_is_passed_on() {
+fn exit_status_is_passed_on() {
     let place = Place::new();
     for (ending, status) in [("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", 128 + 15)] {
         let mut probe = Probe::start(&place.spec(&["sh", "-c", ending]));
@@ -28,13 +28,13 @@ fn the_exit_status_is_passed_on() {
 }
 
 #[test]
-fn shutdown_hanging_up_and_killing_each_end_everything() {
+fn shutdown_hang_up_and_kill_terminate_everything() {
     let place = Place::new();
     for (how, round) in ["shutdown", "hang up", "kill"].into_iter().zip(1..) {
         let marker = marker(&place, round);
         let mut probe = Probe::start(&place.spec(&[&probe(), &marker]));
         assert_eq!(probe.say("sleepers 3"), "ok");
-        // Supervisor unmarked: bubblewrap, its reaper, the probe and three sleepers with the probe's environment.
+        // The supervisor has no marker: bubblewrap, its reaper, the probe and three sleepers inherit the probe's environment.
         assert!(processes_with(&marker).len() >= 3);
         match how {
             "shutdown" => assert_eq!(probe.control.ask(ControlOp::Shutdown).unwrap(), ControlAnswer::Closing),
@@ -50,12 +50,12 @@ fn shutdown_hanging_up_and_killing_each_end_everything() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_named() {
+fn missing_program_is_named() {
     let place = Place::new();
     let mut probe = Probe::launch(&place.spec(&["no-such-program"]));
     let SandboxEvent::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
     let expected = format!(
-        "`no-such-program` could not be started in `{}`: No such file or directory (os error 2)",
+        "failed to start `no-such-program` in `{}`: No such file or directory (os error 2)",
         place.path("session")
     );
     assert_eq!(reason, expected);
@@ -63,7 +63,7 @@ fn a_program_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_grant_of_the_spec_that_cannot_be_made_fails_the_whole() {
+fn failing_grant_in_the_spec_fails_the_launch() {
     let place = Place::new();
     let mut spec = place.probe_spec();
     spec.mounts =
@@ -74,7 +74,7 @@ fn a_grant_of_the_spec_that_cannot_be_made_fails_the_whole() {
 }
 
 #[test]
-fn a_session_directory_that_is_missing_is_named() {
+fn missing_session_directory_is_named() {
     let place = Place::new();
     std::fs::remove_dir(place.path("session")).unwrap();
     let mut probe = Probe::launch(&place.probe_spec());
@@ -84,16 +84,17 @@ fn a_session_directory_that_is_missing_is_named() {
 }
 
 #[test]
-fn a_program_that_cannot_be_launched_is_an_error() {
+fn missing_supervisor_is_an_error() {
     let place = Place::new();
     let missing = std::path::Path::new("/no/such/supervisor");
-    let error = launch(&place.probe_spec(), missing, |_| panic!("it never ran")).unwrap_err();
-    let expected = "the sandbox program `/no/such/supervisor` could not be started: No such file or directory (os error 2)";
+    let error = launch(&place.probe_spec(), missing, |_| panic!("the sandbox ran")).unwrap_err();
+    let expected =
+        "failed to start the sandbox program `/no/such/supervisor`: No such file or directory (os error 2)";
     assert_eq!(error.to_string(), expected);
 }
 
 #[test]
-fn a_closed_stream_is_seen_at_once() {
+fn closed_stream_is_noticed_at_once() {
     let place = Place::new();
     let mut probe = place.probe();
     Write::write_all(probe.stdin.as_mut().unwrap(), b"close-stdout\n").unwrap();
@@ -108,7 +109,7 @@ fn a_closed_stream_is_seen_at_once() {
 }
 
 #[test]
-fn killing_the_supervisor_at_any_instant_leaves_nothing() {
+fn killing_the_supervisor_at_any_time_leaves_nothing() {
     let place = Place::new();
     for round in 0..ROUNDS {
         let marker = marker(&place, round);
@@ -121,20 +122,20 @@ fn killing_the_supervisor_at_any_instant_leaves_nothing() {
 }
 
 #[test]
-fn killing_any_process_of_the_sandbox_at_any_instant_leaves_nothing() {
+fn killing_any_sandbox_process_at_any_time_leaves_nothing() {
     let place = Place::new();
     for round in 0..ROUNDS {
         let marker = marker(&place, round);
         let probe = Probe::launch(&place.spec(&[&probe(), &marker]));
         thread::sleep(STEP * round);
-        // Processes appear one after the other, so which one it is varies with the delay, too.
+        // Processes appear one after the other, so the victim also varies with the delay.
         let mut victims = Vec::new();
         eventually("a process to kill", || {
             victims = processes_with(&marker);
             !victims.is_empty()
         });
         let (victim, _) = victims[round as usize % victims.len()];
-        // It may have become something else or ended meanwhile; then there is nothing to be seen in this round.
+        // Ignore the error: the process may have exited, and this round then tests nothing.
         let _ = kill_process(Pid::from_raw(victim.cast_signed()).unwrap(), Signal::KILL);
         let ended = probe.end();
         assert_ne!(ended.status, Some(0));
@@ -143,7 +144,7 @@ fn killing_any_process_of_the_sandbox_at_any_instant_leaves_nothing() {
 }
 
 #[test]
-fn killing_the_launching_process_at_any_instant_leaves_nothing() {
+fn killing_the_launcher_at_any_time_leaves_nothing() {
     let place = Place::new();
     for round in 0..ROUNDS {
         let marker = marker(&place, round);

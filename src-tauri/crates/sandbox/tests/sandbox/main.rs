@@ -1,4 +1,4 @@
-//! The sandbox as it really is: bubblewrap, namespaces and mounts, seen by a program that runs in it.
+//! Real sandboxes with bubblewrap, namespaces and mounts, examined by a program that runs inside.
 
 #![expect(
     clippy::unwrap_used,

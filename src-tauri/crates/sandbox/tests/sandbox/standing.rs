@@ -1,5 +1,4 @@
-//! Standing grants are there all the time, whatever comes and goes around them; what was granted beside them is taken
-//! away with proof.
+//! Standing grants never disappear while others are added and removed, and later grants are removed with proof.
 
 use std::fs;
 
@@ -7,11 +6,11 @@ use ironcurtain_sandbox::{ControlAnswer, ControlOp, Mount, MountAccess::*, Mount
 
 use crate::harness::{Place, Probe};
 
-/// The number of times that something comes and goes.
+/// Number of repetitions.
 const ROUNDS: usize = 20;
 
 #[test]
-fn a_folder_that_is_written_for_a_while_never_disappears() {
+fn temporarily_widened_folder_never_disappears() {
     let (place, mut probe, dir) = staring();
     probe.add(&dir, ReadOnly);
     probe.add(&place.path("dir/inner"), ReadOnly);
@@ -25,7 +24,7 @@ fn a_folder_that_is_written_for_a_while_never_disappears() {
 }
 
 #[test]
-fn what_lies_on_a_folder_that_comes_and_goes_never_disappears() {
+fn grant_on_a_changing_folder_never_disappears() {
     let (place, mut probe, dir) = staring();
     let (file, inner) = (place.path("dir/file"), place.path("dir/inner"));
     probe.add(&file, ReadOnly);
@@ -41,7 +40,7 @@ fn what_lies_on_a_folder_that_comes_and_goes_never_disappears() {
 }
 
 #[test]
-fn a_folder_on_which_something_comes_and_goes_never_disappears() {
+fn folder_under_a_changing_grant_never_disappears() {
     let (place, mut probe, dir) = staring();
     let (file, inner) = (place.path("dir/file"), place.path("dir/inner"));
     probe.add(&dir, ReadOnly);
@@ -55,7 +54,7 @@ fn a_folder_on_which_something_comes_and_goes_never_disappears() {
 }
 
 #[test]
-fn narrowing_is_proved_against_writers_and_not_against_readers() {
+fn narrowing_proof_considers_writers_not_readers() {
     for (request, proof) in [("hold", UnmountProof::Proved), ("hold-writing", UnmountProof::Held)] {
         let (place, mut probe, dir) = staring();
         let file = place.path("dir/file");
@@ -67,14 +66,14 @@ fn narrowing_is_proved_against_writers_and_not_against_readers() {
         assert_eq!(probe.mounts(), [Mount::new(&dir, ReadOnly)]);
         if proof == UnmountProof::Proved {
             assert_eq!(probe.say("read-held"), "ok dir/file");
-            // It is held from before, and nothing shows it any more.
+            // A process has held it since before, and no other grant shows it.
             assert_eq!(probe.remove(&dir), UnmountProof::Held);
         }
     }
 }
 
 #[test]
-fn what_was_written_and_closed_in_time_is_narrowed_with_proof() {
+fn file_closed_in_time_is_narrowed_with_proof() {
     let (place, mut probe, dir) = staring();
     let file = place.path("dir/file");
     probe.add(&dir, ReadWrite);
@@ -88,11 +87,11 @@ fn what_was_written_and_closed_in_time_is_narrowed_with_proof() {
 }
 
 #[test]
-fn a_deeper_grant_that_goes_leaves_what_the_wider_one_shows() {
+fn removing_a_deeper_grant_leaves_the_wider_one_visible() {
     let (place, mut probe, dir) = staring();
     let (file, other) = (place.path("dir/file"), place.path("dir/other"));
     probe.add(&dir, ReadOnly);
-    // Who reads may go on; who writes is noticed.
+    // Readers may continue; writers are noticed.
     for (request, path, proof) in
         [("hold", &file, UnmountProof::Proved), ("hold-writing", &other, UnmountProof::Held)]
     {
@@ -102,12 +101,12 @@ fn a_deeper_grant_that_goes_leaves_what_the_wider_one_shows() {
         assert_eq!(probe.say(&format!("write {path} x")), "err EROFS");
     }
     assert_eq!(probe.say("read-held"), "ok dir/file");
-    // What is held of the deeper grant counts when the wider one goes.
+    // A held file of the deeper grant counts when the wider one is removed.
     assert_eq!(probe.remove(&dir), UnmountProof::Held);
 }
 
 #[test]
-fn what_was_held_before_a_folder_was_widened_counts_when_it_goes() {
+fn file_held_before_widening_counts_on_removal() {
     let (place, mut probe, dir) = staring();
     probe.add(&dir, ReadOnly);
     assert_eq!(probe.say(&format!("hold {}", place.path("dir/file"))), "ok");
@@ -117,7 +116,7 @@ fn what_was_held_before_a_folder_was_widened_counts_when_it_goes() {
 }
 
 #[test]
-fn what_was_replaced_is_not_narrowed_and_what_was_never_granted_neither() {
+fn replaced_or_ungranted_path_is_not_narrowed() {
     let (place, mut probe, dir) = staring();
     let file = place.path("dir/file");
     let refused = |probe: &mut Probe, path: &str| {
@@ -132,13 +131,13 @@ fn what_was_replaced_is_not_narrowed_and_what_was_never_granted_neither() {
     assert_eq!(refused(&mut probe, &file), MountRefusal::Kind);
     assert_eq!(probe.mounts(), [Mount::new(&file, ReadWrite)]);
     assert_eq!(probe.remove(&file), UnmountProof::Proved);
-    // A folder is no file.
+    // A folder is not a file.
     probe.add(&dir, ReadWrite);
     assert_eq!(refused(&mut probe, &dir), MountRefusal::Kind);
     assert_eq!(probe.narrow(&dir), UnmountProof::Proved);
 }
 
-/// A folder with `file`, `other` and `inner/file`, and a server that sees none of it yet.
+/// Creates a folder with `file`, `other` and `inner/file`, and a server that sees none of it yet.
 fn staring() -> (Place, Probe, String) {
     let place = Place::new();
     for file in ["dir/file", "dir/other", "dir/inner/file"] {
@@ -148,7 +147,7 @@ fn staring() -> (Place, Probe, String) {
     (place, probe, dir)
 }
 
-/// The server looks at these paths all the time while something comes and goes, and never misses one.
+/// Checks that the server, which reads these paths continuously, never misses one during the changes.
 fn never_missed(probe: &mut Probe, paths: &[String], mut comes_and_goes: impl FnMut(&mut Probe)) {
     for path in paths {
         assert_eq!(probe.say(&format!("stare {path}")), "ok");

@@ -1,4 +1,4 @@
-//! Taking a path away is proved, or said not to be.
+//! Proofs of removal: a removed path is either proved to be unused, or reported as held.
 
 use std::{fs, process::Command};
 
@@ -9,22 +9,22 @@ use ironcurtain_testkit::namespace::{is_inside, run_inside};
 use crate::harness::{Place, Probe};
 
 #[test]
-fn an_open_file_is_noticed() {
+fn open_file_is_noticed() {
     noticed("hold");
 }
 
 #[test]
-fn a_mapping_is_noticed() {
+fn mapping_is_noticed() {
     noticed("map");
 }
 
 #[test]
-fn a_descriptor_in_flight_in_a_socket_is_noticed() {
+fn descriptor_in_flight_is_noticed() {
     noticed("park");
 }
 
 #[test]
-fn a_working_directory_is_noticed() {
+fn working_directory_is_noticed() {
     let (place, mut probe, file) = granted();
     assert_eq!(probe.say(&format!("cd {}", place.path("dir"))), "ok");
     assert_eq!(probe.remove(&place.path("dir")), UnmountProof::Held);
@@ -32,7 +32,7 @@ fn a_working_directory_is_noticed() {
 }
 
 #[test]
-fn what_was_closed_in_time_is_not_held() {
+fn file_closed_in_time_is_not_held() {
     let (place, mut probe, file) = granted();
     for how in ["hold", "map", "park"] {
         assert_eq!(probe.say(&format!("{how} {file}")), "ok");
@@ -42,7 +42,7 @@ fn what_was_closed_in_time_is_not_held() {
 }
 
 #[test]
-fn a_held_path_is_gone_by_name_and_can_be_granted_again() {
+fn held_path_is_unmounted_and_can_be_granted_again() {
     let (place, mut probe, file) = granted();
     assert_eq!(probe.say(&format!("hold {file}")), "ok");
     assert_eq!(probe.remove(&place.path("dir")), UnmountProof::Held);
@@ -54,13 +54,13 @@ fn a_held_path_is_gone_by_name_and_can_be_granted_again() {
     assert_eq!(probe.remove(&place.path("dir")), UnmountProof::Proved);
 }
 
-/// The kernel locks the mounts together that the host had when the sandbox started, so a tree of several cannot be taken
-/// apart and proved: it is said to be held, whether it is or not, and is gone all the same.
+/// The kernel locks mounts together that existed on the host when the sandbox started. So a tree of several mounts cannot be
+/// taken apart for the proof: it is always reported as held, but is unmounted.
 #[test]
-fn a_tree_of_several_mounts_is_shown_whole_and_not_proved() {
+fn tree_of_several_mounts_is_complete_and_not_proved() {
     if !is_inside() {
         return run_inside(
-            "taking_back::a_tree_of_several_mounts_is_shown_whole_and_not_proved",
+            "taking_back::tree_of_several_mounts_is_complete_and_not_proved",
             &["--mount", "--propagation", "shared"],
         );
     }
@@ -69,7 +69,7 @@ fn a_tree_of_several_mounts_is_shown_whole_and_not_proved() {
     fs::create_dir(&below).unwrap();
     let on = format!("mount -t tmpfs none {below} && echo on-it >{below}/inner");
     assert!(Command::new("sh").args(["-c", &on]).status().unwrap().success());
-    // Mounts of the host that come later are not seen, unless the path is granted again.
+    // Later mounts of the host are not visible unless the path is granted again.
     assert_eq!(early.say(&format!("list {below}")), "ok");
     assert_eq!(early.remove(&dir), UnmountProof::Proved);
     early.add(&dir, ReadOnly);
@@ -86,7 +86,7 @@ fn a_tree_of_several_mounts_is_shown_whole_and_not_proved() {
     assert!(Command::new("umount").args(["--lazy", &below]).status().unwrap().success());
 }
 
-/// Something that keeps a file in use is noticed; the same without it is proved.
+/// Checks that a use of a file is noticed, and that removal without it is proved.
 fn noticed(how: &str) {
     let (place, mut probe, file) = granted();
     assert_eq!(probe.remove(&place.path("dir")), UnmountProof::Proved);

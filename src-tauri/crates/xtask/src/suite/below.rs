@@ -1,7 +1,7 @@
-//! The tests that start sandboxes once more, by programs below `/tmp`: every sandbox has a `/tmp` of its own, and nothing
-//! may depend on where a checkout is.
+//! Runs the tests with sandboxes again from `/tmp`: every sandbox has its own `/tmp`, and nothing may depend on the location
+//! of a checkout.
 //!
-//! - What was built is copied, with the packages that servers are started from; nothing is built a second time.
+//! - The built programs and the servers' packages are copied; nothing is built again.
 
 use super::runner::{self, one};
 use crate::cargo::Built;
@@ -12,21 +12,21 @@ use crate::totals::Totals;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 
-/// Of which every sandbox has its own.
+/// Folder that every sandbox replaces with its own.
 const TMP: &str = "/tmp";
 
-/// The collections of tests that start sandboxes.
+/// Test programs that start sandboxes.
 const TESTS: [&str; 3] = ["sandbox", "escape", "system"];
 
-/// Long ones among them that start no sandbox otherwise there: they run once.
+/// Long tests among them whose sandboxes do not depend on the location: they are not repeated.
 const ONCE: [&str; 1] = ["memory::granting_and_revoking_leaks_no_memory"];
 
-/// Returns `true` if the checkout is there in any case.
+/// Returns true if the checkout is below it anyway.
 pub(crate) fn is_here() -> bool {
     parts::root().canonicalize().is_ok_and(|root| root.starts_with(TMP))
 }
 
-/// Copies what is needed, and runs it.
+/// Copies the programs and runs the tests.
 pub(crate) fn run(built: &[Built]) -> anyhow::Result<Totals> {
     let place = Place::new()?;
     let mut totals = Totals::default();
@@ -37,21 +37,21 @@ pub(crate) fn run(built: &[Built]) -> anyhow::Result<Totals> {
         program.args(ONCE.iter().flat_map(|test| ["--skip", test])).current_dir(&tests.package);
         totals.add(one(&mut program, Totals::of_program));
     }
-    anyhow::ensure!(totals != Totals::default(), "there is no test to run");
+    anyhow::ensure!(totals != Totals::default(), "no tests were run");
     Ok(totals)
 }
 
-/// A folder below `/tmp` with what was built. Dropped, it is removed.
+/// Folder below `/tmp` with the copies, removed when dropped.
 struct Place(PathBuf);
 
 impl Place {
     fn new() -> anyhow::Result<Self> {
         let made = process::answer(command("mktemp").args(["--directory", "--tmpdir=/tmp"]));
-        let made = made.context("no folder could be made below `/tmp`")?;
+        let made = made.context("failed to create a folder below `/tmp`")?;
         Ok(Self(PathBuf::from(made.trim_end())))
     }
 
-    /// Copies programs and packages to where tests look for them; gives the tests with their copies.
+    /// Copies programs and packages to where the tests look for them, and returns the tests with their copies.
     fn copy<'a>(&self, built: &'a [Built]) -> anyhow::Result<Vec<(&'a Built, PathBuf)>> {
         let target = self.0.join("target");
         for registry in ["npm", "pypi"] {
@@ -59,7 +59,7 @@ impl Place {
         }
         let mut tests = Vec::new();
         for each in built.iter().filter(|each| is_needed(each)) {
-            let file = each.program.file_name().context("a program without a name")?;
+            let file = each.program.file_name().context("the program's path has no file name")?;
             let folder = match each.program.parent().and_then(Path::file_name) {
                 Some(name) if name == "examples" => target.join("debug/examples"),
                 Some(name) if name == "deps" => target.join("debug/deps"),
@@ -75,18 +75,18 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // What is left of it does no harm.
+        // Ignore the error: leftovers do no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// The programs of all packages but the app, and the tests that start sandboxes.
+/// Returns true for the programs of all packages except the app, and the tests that start sandboxes.
 fn is_needed(built: &Built) -> bool {
     if built.test { TESTS.contains(&built.name.as_str()) } else { built.package != parts::root() }
 }
 
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(to.parent().context("a place without a folder")?)?;
+    std::fs::create_dir_all(to.parent().context("the path has no parent folder")?)?;
     process::run(command("cp").args(["--archive", "--reflink=auto", "--"]).args([from, to]))
 }
 
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_starts_sandboxes_is_copied_and_the_app_is_not() {
+    fn copies_sandbox_tests_but_not_the_app() {
         let built = |package: &str, name: &str, test| Built {
             package: parts::root().join(package),
             name: name.to_owned(),

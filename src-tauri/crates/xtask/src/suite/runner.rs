@@ -1,4 +1,4 @@
-//! Running test programs: all at once by nextest where it is installed, one after the other where it is not.
+//! Runs test programs: in parallel with nextest if installed, otherwise one after the other.
 
 use crate::arguments::Scope;
 use crate::cargo::{self, Built};
@@ -10,17 +10,17 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Longer than any part takes on a slow machine.
+/// Timeout, longer than any part takes on a slow machine.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Which tests.
+/// Selection of tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Those of one crate each.
+    /// Tests of single crates.
     Crates,
-    /// The whole system, headless.
+    /// System tests without a display.
     System,
-    /// The app, on displays that the tests bring with them.
+    /// Tests of the app, on private displays.
     Display,
 }
 
@@ -46,13 +46,13 @@ pub(crate) fn run(scope: Scope, built: &[Built], part: Part) -> anyhow::Result<T
         }
         totals
     };
-    anyhow::ensure!(totals != Totals::default(), "there is no test to run");
+    anyhow::ensure!(totals != Totals::default(), "no tests were run");
     Ok(totals)
 }
 
-/// A test program that takes signals as if it was started from a terminal: in the background a shell has some of them ignored,
-/// which is handed on, and what the tests start could not be told by them to end. Attacks that use up what a user may have run
-/// one after the other.
+/// Returns the command for a test program, with the signal handling of a terminal. A background shell ignores some signals,
+/// which children inherit, and tests could not stop the programs that they start. Tests that exhaust a user's process limit run
+/// sequentially.
 pub(super) fn program(tests: &Built, path: &Path) -> Command {
     let mut program = Command::new("env");
     program.arg("--default-signal").arg(path);
@@ -62,8 +62,8 @@ pub(super) fn program(tests: &Built, path: &Path) -> Command {
     program
 }
 
-/// One test program, or nextest: its last sum, for a failed test may have printed another. Ending badly without having
-/// said so is a failure too.
+/// Runs a test program or nextest, and returns its last totals, because a failed test may have printed others. A failed exit
+/// without failed tests counts as a failure too.
 pub(super) fn one(command: &mut Command, sum: fn(&str) -> Option<Totals>) -> Totals {
     let mut totals = None;
     let ended = process::watch(command, LIMIT, |line| {
@@ -73,7 +73,7 @@ pub(super) fn one(command: &mut Command, sum: fn(&str) -> Option<Totals>) -> Tot
     let mut totals = totals.unwrap_or_default();
     let problem = match ended {
         Ok(status) if status.success() || totals.failed > 0 => return totals,
-        Ok(status) => format!("`{}` ended with {status}", process::shown(command)),
+        Ok(status) => format!("`{}` failed: {status}", process::shown(command)),
         Err(problem) => format!("{problem:#}"),
     };
     complain(&problem);
@@ -91,7 +91,7 @@ impl Part {
         }
     }
 
-    /// The same in the words of nextest.
+    /// Returns the filter expression for nextest.
     fn filter(self) -> String {
         let system = format!("binary_id({DAEMON}::system)");
         let display = format!("binary_id({APP}::desktop)");

@@ -125,7 +125,9 @@ impl WatchedSandbox {
         if self.count < MOST_TOLD {
             self.waiting.push(finding);
         } else if self.count == MOST_TOLD {
-            let reason = "there were too many findings to report all; the others were handled in the same way".to_owned();
+            let reason =
+                "there were too many findings to report all; the others were handled in the same way"
+                    .to_owned();
             self.waiting.push(Finding::Unfinished { reason });
         }
     }
