@@ -1,7 +1,7 @@
 //! The inspection that shows what a sandboxed program sees of a folder, with the real server sandbox and a real folder.
 
 use crate::world::{World, is_root, programs};
-use ironcurtain_admin::inspect::{Inspection, sight};
+use ironcurtain_admin::inspect::{Inspection, list_folder};
 use ironcurtain_daemon::secrets::SecretStore;
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ fn private_folders_are_visible_only_when_mounted() {
         patience: Duration::from_secs(20),
         secrets: SecretStore::of(&world.home.state),
     };
-    let refused = world.wait(sight(&inspection, folder, None)).unwrap();
+    let refused = world.wait(list_folder(&inspection, folder, None)).unwrap();
     assert_eq!(refused.seen, Vec::<String>::new());
     assert!(refused.complaint.contains("No such file or directory"), "{refused:?}");
-    let shown = world.wait(sight(&inspection, folder, Some(folder))).unwrap();
+    let shown = world.wait(list_folder(&inspection, folder, Some(folder))).unwrap();
     assert_eq!((shown.seen, shown.complaint), (vec!["key".to_owned()], String::new()));
 }

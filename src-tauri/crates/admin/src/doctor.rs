@@ -96,14 +96,14 @@ impl Diagnosis {
         Self::new(about, Condition::Problem, says)
     }
 
-    fn mended_by(self, mend: impl Into<String>) -> Self {
+    fn with_fix(self, mend: impl Into<String>) -> Self {
         Self { mend: Some(mend.into()), ..self }
     }
 }
 
 impl Doctor {
     /// Runs all checks, and calls `progress` with the name of each slow one.
-    pub async fn look(&self, running: &Running, progress: impl Fn(&str)) -> Vec<Diagnosis> {
+    pub async fn check(&self, running: &Running, progress: impl Fn(&str)) -> Vec<Diagnosis> {
         let mut found = checks::programs(&self.programs);
         progress("the sandbox");
         found.push(checks::sandbox(self));
@@ -122,7 +122,7 @@ impl Doctor {
                 found.push(match PolicySnapshot::load(&self.home, &servers) {
                     Ok(_) => Diagnosis::ok("policy", "the policy and the annotations are valid"),
                     Err(problem) => Diagnosis::problem("policy", problem.to_string())
-                        .mended_by("run `ironcurtain policy check` to see where"),
+                        .with_fix("run `ironcurtain policy check` to see where"),
                 });
                 for server in servers.iter() {
                     progress(&server.name);
@@ -152,7 +152,7 @@ impl Doctor {
             let says =
                 "not started for this check, because its secrets are in the encrypted file, which is locked";
             return Diagnosis::warning(&about, says)
-                .mended_by(format!("`ironcurtain servers annotate {name}` asks for its passphrase"));
+                .with_fix(format!("`ironcurtain servers annotate {name}` asks for its passphrase"));
         }
         let inspection = Inspection {
             home: self.home.clone(),

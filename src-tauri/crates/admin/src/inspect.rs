@@ -10,13 +10,13 @@
 
 mod conversation;
 mod fault;
+mod folder_listing;
 mod scratch;
-mod sight;
 mod tools;
 mod wants;
 
 pub use fault::ServerFault;
-pub use sight::{Sight, sight};
+pub use folder_listing::{FolderListing, list_folder};
 pub use tools::{ListedTool, fingerprint};
 pub use wants::Wants;
 
@@ -117,7 +117,7 @@ pub enum InspectError {
 
 /// Result of inspecting a server.
 #[derive(Debug)]
-pub struct Look {
+pub struct InspectionResult {
     /// Tools that it lists, or the reason why there is no list.
     pub listed: Result<Vec<ListedTool>, InspectError>,
     /// Hosts and files that it tried to reach and was refused.
@@ -128,7 +128,7 @@ pub struct Look {
 ///
 /// # Errors
 /// [`InspectError`] if it cannot be started.
-pub async fn inspect(inspection: &Inspection, name: &str) -> Result<Look, InspectError> {
+pub async fn inspect(inspection: &Inspection, name: &str) -> Result<InspectionResult, InspectError> {
     inspection.home.prepare()?;
     let servers = Servers::load(&inspection.home)?;
     let server = named_server(&servers, name)?;
@@ -155,7 +155,7 @@ pub async fn inspect_without_secrets(
     inspection: &Inspection,
     servers: &Servers,
     name: &str,
-) -> Result<Look, InspectError> {
+) -> Result<InspectionResult, InspectError> {
     inspection.home.prepare()?;
     let mut server = named_server(servers, name)?.without_secrets();
     if verified(inspection, &server).await?.is_err() {
@@ -172,7 +172,7 @@ struct StartedAlone {
     network: TrialNetwork,
 }
 
-async fn start_by_itself(
+async fn start_alone(
     inspection: &Inspection,
     servers: &Servers,
     server: &Server,
@@ -214,8 +214,8 @@ pub(crate) async fn inspect_server(
     inspection: &Inspection,
     servers: &Servers,
     server: &Server,
-) -> Result<Look, InspectError> {
-    let StartedAlone { lone, scratch, network } = start_by_itself(inspection, servers, server).await?;
+) -> Result<InspectionResult, InspectError> {
+    let StartedAlone { lone, scratch, network } = start_alone(inspection, servers, server).await?;
     let LoneProcess { process, watch } = lone;
     // A remote server must not learn about local folders.
     let folder = server.remote.is_none().then_some(scratch.folder());
@@ -231,7 +231,7 @@ pub(crate) async fn inspect_server(
         Ok(Err(fault)) => Err(InspectError::Misbehaved { server: server.name.clone(), fault, said }),
         Err(_) => Err(slow(inspection, &server.name, said)),
     };
-    Ok(Look { listed, wants })
+    Ok(InspectionResult { listed, wants })
 }
 
 /// Returns a hint if a server reports an error about a file in its arguments that is not visible in its sandbox.

@@ -20,7 +20,7 @@ mod update;
 
 pub use build_error::BuildError;
 pub use fetch::{Installed, install, install_among, is_packaged, sweep};
-pub use update::{ToolChange, Update, Updated, look_for_update};
+pub use update::{ToolChange, Update, UpdateCheck, check_for_update};
 
 use crate::inspect::InspectError;
 use crate::named_server::UnknownServer;

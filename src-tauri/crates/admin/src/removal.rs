@@ -43,7 +43,7 @@ pub struct NamingEntry {
 
 /// Removed server.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TakenOut {
+pub struct RemovedServer {
     /// Name of the server.
     pub name: String,
     /// Entry for display, with secrets hidden.
@@ -98,9 +98,9 @@ impl Removal {
 ///
 /// # Errors
 /// [`ServerChangeError`].
-pub fn taken_out(home: &Home) -> Result<Vec<TakenOut>, ServerChangeError> {
+pub fn removed_servers(home: &Home) -> Result<Vec<RemovedServer>, ServerChangeError> {
     let all = kept(home)?.into_iter();
-    Ok(all.map(|(name, entry)| TakenOut { entry: shown(&entry), name }).collect())
+    Ok(all.map(|(name, entry)| RemovedServer { entry: shown(&entry), name }).collect())
 }
 
 /// Restores a removed server.
@@ -200,8 +200,8 @@ mod tests {
         );
         assert_eq!(text(&home), gone);
         assert_eq!(
-            taken_out(&home).unwrap(),
-            [TakenOut { name: "git".into(), entry: removal.entry.clone() }]
+            removed_servers(&home).unwrap(),
+            [RemovedServer { name: "git".into(), entry: removal.entry.clone() }]
         );
         put_back(&home, "git").unwrap();
         let servers = Servers::load(&home).unwrap();
@@ -210,7 +210,7 @@ mod tests {
         assert!(
             text(&home).contains("\"_comment\": \"why\"") && text(&home).contains("\"_comment\": \"mine\"")
         );
-        assert_eq!(taken_out(&home).unwrap(), []);
+        assert_eq!(removed_servers(&home).unwrap(), []);
     }
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
         let removal = Removal::plan(&home, &[], "notes").unwrap();
         fs::write(home.config.join("mcp-servers.json"), TEXT.replace("mine", "yours")).unwrap();
         assert!(matches!(removal.write(), Err(ServerChangeError::Changed(_))));
-        assert_eq!(taken_out(&home).unwrap(), []);
+        assert_eq!(removed_servers(&home).unwrap(), []);
         Removal::plan(&home, &[], "notes").unwrap().write().unwrap();
         fs::write(home.config.join("mcp-servers.json"), TEXT).unwrap();
         assert!(matches!(put_back(&home, "notes"), Err(ServerChangeError::There(_))));

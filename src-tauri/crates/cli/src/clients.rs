@@ -126,7 +126,7 @@ fn planned(clients: &Clients, options: &EntryOptions) -> anyhow::Result<ClientCh
 
 fn written(clients: &Clients, change: &ClientChange, yes: bool, screen: Screen) -> anyhow::Result<ExitCode> {
     screen.show(&described(change), &as_json(change))?;
-    if change.edit.is_empty() || (!yes && screen.is_for_programs()) {
+    if change.edit.is_empty() || (!yes && screen.is_json()) {
         return Ok(ExitCode::SUCCESS);
     }
     let question = format!("Write this to `{}`?", change.file.display());

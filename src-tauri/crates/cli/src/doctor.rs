@@ -18,7 +18,7 @@ pub fn perform(allow_root: bool, screen: Screen) -> anyhow::Result<ExitCode> {
     let doctor = Doctor { home, programs: crate::servers::programs()?, allow_root, has_display };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let found =
-        runtime.block_on(doctor.look(&running(), |about| screen.progress(&format!("checking {about}"))));
+        runtime.block_on(doctor.check(&running(), |about| screen.progress(&format!("checking {about}"))));
     screen.progress("");
     let worst = found.iter().map(|one| one.condition).max().unwrap_or(Condition::Ok);
     let mut out = Lines::default();

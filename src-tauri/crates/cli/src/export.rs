@@ -3,7 +3,7 @@
 use crate::arguments::{ExportFormat, FilterOptions};
 use crate::audit::{filter, unread};
 use crate::lines::{Lines, counted};
-use crate::screen::{Screen, Unread};
+use crate::screen::{OutputClosed, Screen};
 use anyhow::Context;
 use ironcurtain_admin::export::{ExportError, ExportForm, export as write};
 use ironcurtain_daemon::Home;
@@ -48,7 +48,7 @@ pub fn export(
 /// Converts an export error, so that a closed pipe is silent.
 fn gone(problem: ExportError, home: &Home) -> anyhow::Error {
     match problem {
-        ExportError::Write(problem) if problem.kind() == io::ErrorKind::BrokenPipe => Unread.into(),
+        ExportError::Write(problem) if problem.kind() == io::ErrorKind::BrokenPipe => OutputClosed.into(),
         ExportError::Log(problem) => anyhow::Error::from(problem).context(unread(home)),
         problem @ (ExportError::Write(_) | ExportError::Entry(_)) => problem.into(),
     }

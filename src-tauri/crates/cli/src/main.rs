@@ -35,11 +35,11 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(problem) => {
             let json = std::env::args_os().any(|argument| argument == "--json");
-            return problem::tell_usage(problem, Screen::new(json));
+            return problem::report_usage(problem, Screen::new(json));
         }
     };
     let screen = Screen::new(arguments.json);
-    perform(arguments.command, screen).unwrap_or_else(|problem| problem::tell(&problem, screen))
+    perform(arguments.command, screen).unwrap_or_else(|problem| problem::report(&problem, screen))
 }
 
 fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
@@ -55,7 +55,7 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Session(options) => return session::one(options, screen),
         Command::Quarantine { action } => return quarantine::perform(action, screen),
         Command::Profiles { action } => return profiles::perform(action, screen),
-        Command::Stop => return show(&Connection::open()?.stop(session::still_looked_at)?, screen),
+        Command::Stop => return show(&Connection::open()?.stop(session::print_remaining_scans)?, screen),
         Command::Questions { action: None | Some(QuestionsAction::List) } => Request::Questions,
         Command::Questions { action: Some(QuestionsAction::Deny { ids, all, note }) } => {
             let which = if all { WaitingChoice::All } else { WaitingChoice::These(ids) };

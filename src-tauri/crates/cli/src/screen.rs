@@ -2,7 +2,7 @@
 //!
 //! - Prints a [`Lines`] by default, and only JSON with `--json`. JSON escapes deceptive characters too, because it may be
 //!   printed on a terminal.
-//! - Exits silently if the reader closes the pipe ([`Unread`]).
+//! - Exits silently if the reader closes the pipe ([`OutputClosed`]).
 
 use crate::lines::Lines;
 use anyhow::bail;
@@ -15,7 +15,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 /// Error returned when the reader of standard output has closed it.
 #[derive(Debug, thiserror::Error)]
 #[error("standard output was closed")]
-pub struct Unread;
+pub struct OutputClosed;
 
 /// Output of a command, as text or as JSON.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ impl Screen {
     }
 
     /// Returns whether the output is JSON.
-    pub fn is_for_programs(self) -> bool {
+    pub fn is_json(self) -> bool {
         self.json
     }
 
@@ -73,7 +73,7 @@ impl Screen {
 fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Err(Unread.into()),
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Err(OutputClosed.into()),
         written => Ok(written?),
     }
 }

@@ -67,7 +67,7 @@ pub fn perform(action: &SecretsAction, screen: Screen) -> anyhow::Result<ExitCod
         SecretsAction::Set { name, make_file } => return set(name, *make_file, screen),
         SecretsAction::List => {
             let store = opened()?;
-            let place = place_words(&store)?;
+            let place = store_name(&store)?;
             let names = ask(move || store.list())?;
             let names: Vec<&str> = names.iter().map(SecretName::as_str).collect();
             let out: Lines = match names.as_slice() {
@@ -96,7 +96,7 @@ pub fn perform(action: &SecretsAction, screen: Screen) -> anyhow::Result<ExitCod
         SecretsAction::Remove { name } => {
             let name = SecretName::try_from(name.as_str())?;
             let (store, gone) = (opened()?, name.clone());
-            let text = format!("Removed `{name}` from {}.", place_words(&store)?);
+            let text = format!("Removed `{name}` from {}.", store_name(&store)?);
             ask(move || store.remove(&gone))?;
             screen.show(&[text.as_str()].into_iter().collect(), &json!({ "removed": name.as_str() }))?;
         }
@@ -112,7 +112,7 @@ fn set(name: &str, make_file: bool, screen: Screen) -> anyhow::Result<ExitCode> 
     };
     let text = format!(
         "Stored `{name}` in {}. Write `keyring:{name}` in the entry of a server that needs it.",
-        place_words(&typed.store)?
+        store_name(&typed.store)?
     );
     typed.keep(&name)?;
     screen.show(&[text.as_str()].into_iter().collect(), &json!({ "set": name.as_str() }))?;
@@ -238,7 +238,7 @@ pub fn store() -> anyhow::Result<SecretStore> {
     Ok(SecretStore::of(&Home::from_env()?.state))
 }
 
-fn place_words(store: &SecretStore) -> anyhow::Result<String> {
+fn store_name(store: &SecretStore) -> anyhow::Result<String> {
     Ok(match store.file_is_locked()? {
         None => "the keyring".to_owned(),
         Some(_) => format!("the encrypted file `{}`", store.path().display()),
@@ -261,7 +261,7 @@ fn moved(server: Option<&str>, yes: bool, screen: Screen) -> anyhow::Result<Exit
     let mut out = Lines::default();
     lines(&change.secrets).for_each(|line| out.line(line));
     screen.show(&out, &json!({ "secrets": as_json(&change.secrets), "file": change.file }))?;
-    if !yes && screen.is_for_programs() {
+    if !yes && screen.is_json() {
         return Ok(ExitCode::SUCCESS);
     }
     if !yes && !screen.confirmed("Move them?")? {

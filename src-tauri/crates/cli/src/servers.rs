@@ -3,10 +3,10 @@
 //! - Shows the whole proposal and writes only after the user confirms, or passed `--yes`.
 
 mod add;
+mod catalog;
 mod change;
 mod identity;
 mod install;
-mod known;
 mod limits;
 mod show;
 
@@ -81,7 +81,7 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
     let home = Home::from_env()?;
     match action {
         ServersAction::List => list(&home, screen),
-        ServersAction::Catalog => known::catalog(screen),
+        ServersAction::Catalog => catalog::perform(screen),
         ServersAction::Add(options) => add::perform(&home, options, screen),
         ServersAction::Remove(options) => change::remove(&home, options, screen),
         ServersAction::Restore { name } => change::restore(&home, name, screen),
@@ -131,7 +131,7 @@ fn annotate(
     let file = AnnotationsFile::open(&inspection.home)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let look = runtime.block_on(inspect(inspection, name))?;
-    tell_wants(&look.wants, &inspection.home, screen)?;
+    print_wants(&look.wants, &inspection.home, screen)?;
     let mut draft = Draft::new(name, look.listed?);
     if !drop_unseen {
         file.keep_unseen(&mut draft);
@@ -145,7 +145,7 @@ fn annotate(
     let trial = PolicyTrial::open(inspection.home.clone(), &PolicyFiles::default(), &inspection.home.person)?;
     let fate = |tool: &str| UnannotatedCalls::judged(&trial, name, tool);
     screen.show(&show::text(&draft, &changes, &fate), &show::json(&file, &draft, &changes))?;
-    if !yes && !screen.is_for_programs() && screen.has_terminal() && !changes.unseen.is_empty() {
+    if !yes && !screen.is_json() && screen.has_terminal() && !changes.unseen.is_empty() {
         let unlisted = changes.unseen.join("`, `");
         let question = format!("Drop the annotations of `{unlisted}`, which the server no longer lists?");
         if screen.confirmed(&question)? {
@@ -153,7 +153,7 @@ fn annotate(
             changes = file.compare(&draft)?;
         }
     }
-    if changes.is_empty() || (!yes && screen.is_for_programs()) {
+    if changes.is_empty() || (!yes && screen.is_json()) {
         return Ok(ExitCode::SUCCESS);
     }
     let question = format!("Write this to `{}`?", file.path().display());
@@ -167,7 +167,7 @@ fn annotate(
 }
 
 /// Prints which hosts and files the server tried to reach and was refused.
-fn tell_wants(wants: &Wants, home: &Home, screen: Screen) -> anyhow::Result<()> {
+fn print_wants(wants: &Wants, home: &Home, screen: Screen) -> anyhow::Result<()> {
     wants
         .in_words(&home.person)
         .iter()

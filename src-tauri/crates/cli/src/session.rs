@@ -45,7 +45,7 @@ pub fn one(options: SessionOptions, screen: Screen) -> anyhow::Result<ExitCode> 
 }
 
 /// Prints which sandboxes are still being scanned.
-pub fn still_looked_at(words: &[String]) {
+pub fn print_remaining_scans(words: &[String]) {
     let out: Lines = words
         .iter()
         .map(|words| format!("Scanning for files that other programs may run: {words} ..."))

@@ -117,7 +117,7 @@ impl Addition {
         if !settings.is_empty() {
             return Err(AdditionError::Settings(what.to_owned()));
         }
-        Self::of_stranger(home, own, entry, choices)
+        Self::from_untrusted_entry(home, own, entry, choices)
     }
 
     /// Creates an addition from a command in a server's documentation, such as `npx -y @scope/package`.
@@ -141,7 +141,7 @@ impl Addition {
         let own = named.map(|word| short_name(word)).unwrap_or_default();
         let entry = json!({ "command": words.first(), "args": words.get(1..) });
         let Value::Object(entry) = entry else { return Err(AdditionError::NotOne(0)) };
-        Self::of_stranger(home, own, entry, choices)
+        Self::from_untrusted_entry(home, own, entry, choices)
     }
 
     /// Creates an addition from a snippet of client settings that contains one server.
@@ -166,11 +166,11 @@ impl Addition {
         let Some(Value::Object(entry)) = servers.remove(&own) else {
             return Err(AdditionError::NotOne(count - 1));
         };
-        Self::of_stranger(home, own, entry, choices)
+        Self::from_untrusted_entry(home, own, entry, choices)
     }
 
     /// Creates an addition from an entry that the user did not write.
-    fn of_stranger(
+    fn from_untrusted_entry(
         home: &Home,
         own: String,
         entry: Map<String, Value>,
@@ -178,11 +178,11 @@ impl Addition {
     ) -> Result<Self, AdditionError> {
         let Checked { entry, ignored } = checked(entry, &choices.secrets)?;
         let name = choices.name.clone().unwrap_or(own);
-        Ok(Self { ignored, ..Self::least(home, name, entry) })
+        Ok(Self { ignored, ..Self::with_minimal_access(home, name, entry) })
     }
 
     /// Creates an addition with minimal access.
-    pub(super) fn least(home: &Home, name: String, mut entry: Map<String, Value>) -> Self {
+    pub(super) fn with_minimal_access(home: &Home, name: String, mut entry: Map<String, Value>) -> Self {
         entry.insert("unannotated".to_owned(), json!("ask"));
         if is_remote(&entry) {
             let entry = Value::Object(entry);

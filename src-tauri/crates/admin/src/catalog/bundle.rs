@@ -96,7 +96,7 @@ impl Bundle {
         }
         let fill = Fill { folder: &self.folder.0, home: &home.person, values };
         let entry = fill.entry(server.mcp_config.clone())?;
-        let mut added = Addition::least(home, name, entry);
+        let mut added = Addition::with_minimal_access(home, name, entry);
         added.open(&self.folder.0, &paths);
         self.not_of_another(home, &added.name)?;
         Ok(added)

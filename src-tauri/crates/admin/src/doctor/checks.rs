@@ -34,7 +34,7 @@ pub(super) fn programs(folder: &Path) -> Vec<Diagnosis> {
         Diagnosis::ok("programs", format!("all installed in `{}`", folder.display()))
     } else {
         Diagnosis::problem("programs", format!("missing in `{}`: {}", folder.display(), missing.join(", ")))
-            .mended_by("reinstall IronCurtain; in a source checkout, run `cargo xtask run`")
+            .with_fix("reinstall IronCurtain; in a source checkout, run `cargo xtask run`")
     }]
 }
 
@@ -53,7 +53,7 @@ pub(super) fn sandbox(doctor: &Doctor) -> Diagnosis {
         Diagnosis::warning("sandbox", format!("works; {}", found.warnings.join("; ")))
     };
     match found.fix_command {
-        Some(command) => diagnosis.mended_by(command),
+        Some(command) => diagnosis.with_fix(command),
         None => diagnosis,
     }
 }
@@ -70,7 +70,7 @@ pub(super) fn running(running: &Running) -> Diagnosis {
             format!("running (process {pid}) with problems: {}", troubles.join("; ")),
         ),
         Running::Silent(why) => Diagnosis::problem(about, format!("not responding: {why}"))
-            .mended_by("run `ironcurtain stop`, or kill its process"),
+            .with_fix("run `ironcurtain stop`, or kill its process"),
     }
 }
 
@@ -97,13 +97,13 @@ pub(super) async fn secrets(store: &SecretStore, servers: &Servers, running: &Ru
             } else {
                 let says = format!("stored in the encrypted file `{file}`, which is locked{beside}");
                 Diagnosis::warning(about, says)
-                    .mended_by("run `ironcurtain secrets unlock` while IronCurtain is running")
+                    .with_fix("run `ironcurtain secrets unlock` while IronCurtain is running")
             }
         }
         Ok(SecretPlace::Nowhere(_)) => {
             let says = "there is no keyring here, and no encrypted file yet";
             let found = if needed { Diagnosis::problem(about, says) } else { Diagnosis::ok(about, says) };
-            found.mended_by("`ironcurtain secrets set NAME` offers to create the file")
+            found.with_fix("`ironcurtain secrets set NAME` offers to create the file")
         }
         Err(problem) => Diagnosis::problem(about, problem.to_string()),
     }
@@ -121,7 +121,7 @@ pub(super) fn questions(doctor: &Doctor, running: &Running) -> Diagnosis {
                 let says =
                     format!("process {pid} cannot ask you, so everything that needs your approval is denied");
                 Diagnosis::warning(about, says)
-                    .mended_by(format!("start the app; or stop this process, then {terminal}"))
+                    .with_fix(format!("start the app; or stop this process, then {terminal}"))
             }
         };
     }
@@ -130,11 +130,11 @@ pub(super) fn questions(doctor: &Doctor, running: &Running) -> Diagnosis {
         (true, true) => Diagnosis::ok(about, "the app can ask you here"),
         (true, false) => {
             let says = "there is no display here; you are asked in your desktop session, and without one, everything that needs your approval is denied";
-            Diagnosis::warning(about, says).mended_by(terminal)
+            Diagnosis::warning(about, says).with_fix(terminal)
         }
         (false, _) => {
             let says = format!("the app `{APP}` is not installed, so you cannot be asked");
-            Diagnosis::warning(about, says).mended_by(terminal)
+            Diagnosis::warning(about, says).with_fix(terminal)
         }
     }
 }
@@ -146,7 +146,7 @@ pub(super) fn clients(reports: &[ClientReport]) -> Vec<Diagnosis> {
         let says = "none found on this machine";
         return vec![
             Diagnosis::warning("clients", says)
-                .mended_by("run `ironcurtain clients list --all` to list the supported ones"),
+                .with_fix("run `ironcurtain clients list --all` to list the supported ones"),
         ];
     }
     there.into_iter().map(client).collect()
@@ -160,16 +160,16 @@ fn client(report: &ClientReport) -> Diagnosis {
             &about,
             format!("{} is not connected, so its servers are not protected", report.name),
         )
-        .mended_by(format!("`ironcurtain clients connect {id}`")),
+        .with_fix(format!("`ironcurtain clients connect {id}`")),
         ClientState::Bypassing => {
             Diagnosis::warning(&about, format!("some servers of {} bypass IronCurtain", report.name))
-                .mended_by(format!("`ironcurtain clients connect {id} --move`"))
+                .with_fix(format!("`ironcurtain clients connect {id} --move`"))
         }
         ClientState::Drifted => Diagnosis::problem(
             &about,
             format!("{} starts a missing or other installation of IronCurtain", report.name),
         )
-        .mended_by(format!("`ironcurtain clients connect {id}`")),
+        .with_fix(format!("`ironcurtain clients connect {id}`")),
         ClientState::Missing => Diagnosis::ok(&about, format!("{} is not installed", report.name)),
         ClientState::Unreadable => Diagnosis::problem(
             &about,
@@ -187,7 +187,7 @@ pub(super) fn record(home: &Home) -> Diagnosis {
     match checked {
         Ok(Checked { problem: Some(problem), .. }) => {
             Diagnosis::problem("record", format!("was changed: {problem}"))
-                .mended_by(format!("find out why, then move the folder `{}` away", home.audit().display()))
+                .with_fix(format!("find out why, then move the folder `{}` away", home.audit().display()))
         }
         Ok(Checked { entries, .. }) => match head.problem().filter(|_| entries > 0) {
             None => Diagnosis::ok("record", format!("intact: {entries} entries")),
@@ -197,7 +197,7 @@ pub(super) fn record(home: &Home) -> Diagnosis {
                     file.display()
                 );
                 Diagnosis::problem("record", says)
-                    .mended_by("start the app or `ironcurtain daemon`, which writes a new head file")
+                    .with_fix("start the app or `ironcurtain daemon`, which writes a new head file")
             }
         },
         Err(problem) => Diagnosis::problem("record", format!("failed to read it: {problem}")),
@@ -210,7 +210,7 @@ pub(super) fn grants(home: &Home) -> Diagnosis {
     match StandingGrant::on_disk(&home.database()) {
         Ok(grants) => Diagnosis::ok(about, format!("{} permanent or timed", grants.len())),
         Err(problem) if problem.is_damaged() => {
-            Diagnosis::problem(about, problem.to_string()).mended_by(format!(
+            Diagnosis::problem(about, problem.to_string()).with_fix(format!(
                 "stop IronCurtain and move `{}*` away; then allow again what you need",
                 home.database().display()
             ))
@@ -228,7 +228,7 @@ pub(super) fn disk(home: &Home) -> Diagnosis {
     // Some file systems have no fixed number of inodes, and report 0.
     if found.f_files > 0 && found.f_favail < FEW_INODES {
         let says = format!("no inodes left at `{}`, so no session can start", home.state.display());
-        return Diagnosis::problem("disk", says).mended_by("remove files that you do not need");
+        return Diagnosis::problem("disk", says).with_fix("remove files that you do not need");
     }
     let says = format!("{} MiB free at `{}`", free >> 20, home.state.display());
     match free {
@@ -251,7 +251,7 @@ pub(super) fn limits() -> Option<Diagnosis> {
             "limits",
             format!("{says}, which may be too few for write access to a large folder"),
         )
-        .mended_by(format!("`sudo sysctl {name}=524288`"))
+        .with_fix(format!("`sudo sysctl {name}=524288`"))
     } else {
         Diagnosis::ok("limits", says)
     })

@@ -33,7 +33,7 @@ pub struct Update {
 }
 
 /// Outcome of checking for another version.
-pub enum Updated {
+pub enum UpdateCheck {
     /// The current version, which is the newest.
     Newest(String),
     /// Another version.
@@ -76,11 +76,11 @@ pub enum ToolChange {
 ///
 /// # Errors
 /// [`InstallError`].
-pub async fn look_for_update(
+pub async fn check_for_update(
     installer: &Installer,
     name: &str,
     version: Option<&str>,
-) -> Result<Updated, InstallError> {
+) -> Result<UpdateCheck, InstallError> {
     installer.home.prepare()?;
     let servers = Servers::load(&installer.home)?;
     let (server, command) = find(&servers, name)?;
@@ -101,7 +101,7 @@ pub async fn look_for_update(
     let mut record = fetch(installer, &store, &command.requested, version).await?;
     if record.version == old.version {
         store.sweep(&servers)?;
-        return Ok(Updated::Newest(old.version));
+        return Ok(UpdateCheck::Newest(old.version));
     }
     // An entry with a version must have the installed one.
     record.requested.version = command.requested.version.as_ref().map(|_| record.version.clone());
@@ -116,7 +116,7 @@ pub async fn look_for_update(
     };
     drop((there, new));
     let was = identity::now(&installer.home, &installer.programs, server)?;
-    Ok(Updated::Found(Box::new(Update {
+    Ok(UpdateCheck::Found(Box::new(Update {
         store,
         installer: installer.clone(),
         server: server.clone(),

@@ -2,7 +2,7 @@
 
 use super::{PolicyInputs, Report};
 use crate::lines::{Lines, counted};
-use crate::problem::place_of_load;
+use crate::problem::location_of_load_error;
 use ironcurtain_admin::trial::TrialError;
 use ironcurtain_daemon::SnapshotError;
 use ironcurtain_policy::{LoadError, SourceLocation};
@@ -103,7 +103,7 @@ fn refusal(file: &Path, error: &LoadError) -> Report {
     | LoadError::Rule { message, .. }
     | LoadError::Tool { message, .. }
     | LoadError::List { message, .. }) = error;
-    let mut found = place_of_load(error);
+    let mut found = location_of_load_error(error);
     found.insert("kind".to_owned(), "refused".into());
     found.insert("message".to_owned(), message.as_str().into());
     let json = json!({ "file": file.display().to_string(), "findings": [found] });

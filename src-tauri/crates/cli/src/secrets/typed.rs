@@ -48,7 +48,7 @@ fn from_terminal(prompt: &str) -> anyhow::Result<Secret> {
     let typed = || -> io::Result<String> {
         let tty = File::options().read(true).write(true).open("/dev/tty")?;
         // Before the prompt, because this discards earlier input, which is not an answer.
-        let quiet = Quiet::begin(&tty)?;
+        let quiet = NoEcho::begin(&tty)?;
         write!(&tty, "{prompt} (not shown): ")?;
         let mut line = String::new();
         let read = BufReader::new(&tty).take(MOST + 1).read_line(&mut line);
@@ -73,12 +73,12 @@ fn no_terminal(prompt: &str) -> String {
 }
 
 /// Terminal with echo and signal keys turned off; restores the settings on drop.
-struct Quiet<'a> {
+struct NoEcho<'a> {
     tty: &'a File,
     before: Termios,
 }
 
-impl<'a> Quiet<'a> {
+impl<'a> NoEcho<'a> {
     fn begin(tty: &'a File) -> io::Result<Self> {
         let before = tcgetattr(tty)?;
         let mut quiet = before.clone();
@@ -88,7 +88,7 @@ impl<'a> Quiet<'a> {
     }
 }
 
-impl Drop for Quiet<'_> {
+impl Drop for NoEcho<'_> {
     fn drop(&mut self) {
         // Only fails if the terminal was closed.
         let _ = tcsetattr(self.tty, OptionalActions::Flush, &self.before);

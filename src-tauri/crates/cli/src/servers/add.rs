@@ -5,11 +5,11 @@
 //! - Without a terminal, adds only with `--yes`, which allows nothing beyond what is shown, or with `--later`.
 
 mod options;
+mod report;
 mod token;
-mod words;
 
 pub use options::{AddOptions, given_secret};
-pub use words::command_words;
+pub use report::command_words;
 
 use super::{programs, show};
 use crate::lines::Lines;
@@ -17,7 +17,9 @@ use crate::screen::Screen;
 use ironcurtain_admin::UnknownServer;
 use ironcurtain_admin::annotate::{AnnotationsFile, Draft};
 use ironcurtain_admin::catalog::{Addition, Bundle, add_server, candidates};
-use ironcurtain_admin::inspect::{InspectError, Inspection, ListedTool, Look, inspect_without_secrets};
+use ironcurtain_admin::inspect::{
+    InspectError, Inspection, InspectionResult, ListedTool, inspect_without_secrets,
+};
 use ironcurtain_admin::install::{Installer, install_among, is_packaged, sweep};
 use ironcurtain_admin::introduction::{TrialNotice, UnannotatedCalls, reach};
 use ironcurtain_admin::trial::PolicyTrial;
@@ -46,7 +48,7 @@ pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Res
         replace: options.replace,
     };
     super::identity::note_kept(home, &wanted.adding.name, screen)?;
-    let may_ask = screen.has_terminal() && !screen.is_for_programs();
+    let may_ask = screen.has_terminal() && !screen.is_json();
     if !options.later && !options.yes && !may_ask {
         anyhow::bail!(
             "nothing was added: no terminal to confirm on; pass `--yes` to add it with only what its entry allows, or `--later` to \
@@ -135,7 +137,7 @@ impl Wanted<'_> {
         if !self.adding.ignored.is_empty() {
             text.line(format_args!("Ignored: {}", self.adding.ignored.join(", ")));
         }
-        if !self.screen.is_for_programs() {
+        if !self.screen.is_json() {
             self.screen.show(&text, &Value::Null)?;
         }
         Ok(self.options.yes || self.screen.confirmed(&notice.question)?)
@@ -143,7 +145,7 @@ impl Wanted<'_> {
 
     /// Downloads the server's package, if it has one, and tries the server. If it fails to start without some hosts and the user
     /// allows them, tries again.
-    fn looked(&mut self, installer: &Installer, packaged: bool) -> anyhow::Result<Look> {
+    fn looked(&mut self, installer: &Installer, packaged: bool) -> anyhow::Result<InspectionResult> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         if packaged {
             self.screen.note("Downloading its package; none of its code runs during installation ...")?;
@@ -172,7 +174,7 @@ impl Wanted<'_> {
     }
 
     /// Asks whether to allow the hosts that the server could not start without.
-    fn opens(&mut self, look: &Look) -> anyhow::Result<bool> {
+    fn opens(&mut self, look: &InspectionResult) -> anyhow::Result<bool> {
         let hosts: Vec<&str> = look.wants.hosts.iter().map(String::as_str).collect();
         if hosts.is_empty() || self.options.yes {
             return Ok(false);
@@ -188,8 +190,8 @@ impl Wanted<'_> {
     }
 
     /// Shows the server's tools and what it wants to reach, and asks whether to add it.
-    fn accepted(&mut self, look: Look) -> anyhow::Result<Option<Accepted>> {
-        super::tell_wants(&look.wants, self.home, self.screen)?;
+    fn accepted(&mut self, look: InspectionResult) -> anyhow::Result<Option<Accepted>> {
+        super::print_wants(&look.wants, self.home, self.screen)?;
         let draft = match look.listed {
             Ok(tools) => self.shown(tools)?,
             Err(problem) => {
@@ -205,7 +207,7 @@ impl Wanted<'_> {
             }
         }
         let text: Lines = reach(&self.among()?.1).into_iter().collect();
-        if !self.screen.is_for_programs() {
+        if !self.screen.is_json() {
             self.screen.show(&text, &Value::Null)?;
         }
         let accepts =
@@ -243,7 +245,7 @@ impl Wanted<'_> {
             for tool in tools.iter().filter(|tool| !known.contains(tool.name.as_str())) {
                 text.line(format_args!("Except `{}`: {}.", tool.name, fate(&tool.name)));
             }
-            if !self.screen.is_for_programs() {
+            if !self.screen.is_json() {
                 self.screen.show(&text, &Value::Null)?;
             }
             return Ok(None);
@@ -252,7 +254,7 @@ impl Wanted<'_> {
         let mut draft = Draft::new(name, tools);
         draft.leave_out_unknown(&file.compare(&draft)?);
         let changes = file.compare(&draft)?;
-        if !self.screen.is_for_programs() {
+        if !self.screen.is_json() {
             self.screen.show(&show::text(&draft, &changes, &fate), &Value::Null)?;
         }
         Ok(Some(draft))
@@ -282,7 +284,7 @@ impl Wanted<'_> {
         let server = servers
             .find(Some(&self.adding.name))
             .ok_or_else(|| UnknownServer::among(&servers, &self.adding.name))?;
-        let told = words::Told {
+        let told = report::AddedReport {
             home: self.home,
             options: self.options,
             adding: &self.adding,

@@ -7,7 +7,7 @@ use crate::lines::Lines;
 use crate::screen::Screen;
 use clap::Args;
 use ironcurtain_admin::install::{
-    Installed, Installer, ToolChange, Update, Updated, install as install_package, look_for_update,
+    Installed, Installer, ToolChange, Update, UpdateCheck, check_for_update, install as install_package,
 };
 use ironcurtain_daemon::Home;
 use ironcurtain_daemon::consent::visible;
@@ -61,10 +61,10 @@ pub fn install(home: Home, options: &InstallOptions, screen: Screen) -> anyhow::
 /// Checks for another version of a server's package, and asks whether to switch to it.
 pub fn update(home: Home, options: &UpdateOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let installer = installer(home, options.allow_root, crate::secrets::store()?)?;
-    let found = runtime()?.block_on(look_for_update(&installer, &options.name, options.to.as_deref()))?;
+    let found = runtime()?.block_on(check_for_update(&installer, &options.name, options.to.as_deref()))?;
     let update = match found {
-        Updated::Found(update) => update,
-        Updated::Newest(version) => {
+        UpdateCheck::Found(update) => update,
+        UpdateCheck::Newest(version) => {
             let text = format!("`{}` is already at version {version}.", options.name);
             let json = json!({ "server": options.name, "from": version, "to": version });
             screen.show(&[text].into_iter().collect(), &json)?;
@@ -72,7 +72,7 @@ pub fn update(home: Home, options: &UpdateOptions, screen: Screen) -> anyhow::Re
         }
     };
     screen.show(&update_text(&options.name, &update), &update_json(&options.name, &update, options.yes))?;
-    if !options.yes && screen.is_for_programs() {
+    if !options.yes && screen.is_json() {
         return Ok(ExitCode::SUCCESS);
     }
     if !options.yes && !screen.confirmed("Update to this version?")? {

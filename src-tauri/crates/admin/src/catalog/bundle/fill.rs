@@ -2,7 +2,7 @@
 
 use super::super::foreign::mentions_secret;
 use super::error::BundleError;
-use super::manifest::StartOf;
+use super::manifest::BundleCommand;
 use ironcurtain_daemon::secrets::named;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ pub(super) struct Fill<'a> {
 }
 
 impl Fill<'_> {
-    pub(super) fn entry(&self, start: StartOf) -> Result<Map<String, Value>, BundleError> {
-        let StartOf { command, args, mut env, mut platform_overrides } = start;
+    pub(super) fn entry(&self, start: BundleCommand) -> Result<Map<String, Value>, BundleError> {
+        let BundleCommand { command, args, mut env, mut platform_overrides } = start;
         let here = platform_overrides.remove("linux").unwrap_or_default();
         env.extend(here.env);
         let (command, args) = (here.command.unwrap_or(command), here.args.unwrap_or(args));

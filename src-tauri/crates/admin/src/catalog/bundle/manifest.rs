@@ -34,7 +34,7 @@ pub struct BundleManifest {
     /// Author, as claimed by the bundle.
     #[serde(default)]
     pub author: BundleAuthor,
-    pub(super) server: ServerOf,
+    pub(super) server: BundleServer,
     /// Settings by key.
     #[serde(default)]
     pub user_config: BTreeMap<String, BundleSetting>,
@@ -49,23 +49,23 @@ pub struct BundleAuthor {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct ServerOf {
-    pub(super) mcp_config: StartOf,
+pub(super) struct BundleServer {
+    pub(super) mcp_config: BundleCommand,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct StartOf {
+pub(super) struct BundleCommand {
     pub(super) command: String,
     #[serde(default)]
     pub(super) args: Vec<String>,
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
     #[serde(default)]
-    pub(super) platform_overrides: BTreeMap<String, OverrideOf>,
+    pub(super) platform_overrides: BTreeMap<String, PlatformOverride>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct OverrideOf {
+pub(super) struct PlatformOverride {
     pub(super) command: Option<String>,
     pub(super) args: Option<Vec<String>>,
     #[serde(default)]

@@ -1,6 +1,6 @@
 //! Lists a folder from inside the sandbox that servers start in, to demonstrate what a server without grants can see.
 
-use super::{InspectError, Inspection, StartedAlone, slow, start_by_itself};
+use super::{InspectError, Inspection, StartedAlone, slow, start_alone};
 use crate::named_server::named_server;
 use ironcurtain_daemon::config::Servers;
 use ironcurtain_daemon::consent::visible;
@@ -18,7 +18,7 @@ const MOST: usize = 16 * 1024;
 
 /// Result of listing a folder inside a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sight {
+pub struct FolderListing {
     /// Names found in the folder.
     pub seen: Vec<String>,
     /// Error message of the program.
@@ -29,11 +29,11 @@ pub struct Sight {
 ///
 /// # Errors
 /// [`InspectError`] if no sandbox can be created, or on timeout.
-pub async fn sight(
+pub async fn list_folder(
     inspection: &Inspection,
     folder: &Path,
     shown: Option<&Path>,
-) -> Result<Sight, InspectError> {
+) -> Result<FolderListing, InspectError> {
     inspection.home.prepare()?;
     let filesystem = json!({ "allowRead": shown.into_iter().collect::<Vec<_>>() });
     let sandbox = json!({ "view": "roots", "filesystem": filesystem });
@@ -41,7 +41,7 @@ pub async fn sight(
     let text = json!({ PROGRAM: entry }).to_string();
     let servers = Servers::parse(&text, Path::new("mcp-servers.json"), &inspection.home.person)?;
     let server = named_server(&servers, PROGRAM)?;
-    let StartedAlone { lone, scratch, .. } = start_by_itself(inspection, &servers, server).await?;
+    let StartedAlone { lone, scratch, .. } = start_alone(inspection, &servers, server).await?;
     let LoneProcess { process, watch } = lone;
     let read = async { tokio::join!(whole(process.stdout), complaint(process.stderr)) };
     let said = tokio::time::timeout(inspection.patience, read).await;
@@ -49,7 +49,7 @@ pub async fn sight(
     drop((watch, scratch));
     let (seen, complaint) = said.map_err(|_| slow(inspection, PROGRAM, String::new()))?;
     let seen = seen.lines().map(visible::line).collect();
-    Ok(Sight { seen, complaint: visible::line(complaint.trim()) })
+    Ok(FolderListing { seen, complaint: visible::line(complaint.trim()) })
 }
 
 async fn complaint(mut stderr: ServerStderr) -> String {

@@ -32,7 +32,7 @@ pub fn command_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
 }
 
 /// Result of adding a server.
-pub(super) struct Told<'a> {
+pub(super) struct AddedReport<'a> {
     pub(super) home: &'a Home,
     pub(super) options: &'a AddOptions,
     pub(super) adding: &'a Addition,
@@ -43,7 +43,7 @@ pub(super) struct Told<'a> {
     pub(super) tried: bool,
 }
 
-impl Told<'_> {
+impl AddedReport<'_> {
     pub(super) fn text(&self) -> anyhow::Result<Lines> {
         let name = &self.server.name;
         let mut text = Lines::default();

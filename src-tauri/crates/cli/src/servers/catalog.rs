@@ -7,7 +7,7 @@ use serde_json::json;
 use std::process::ExitCode;
 
 /// Shows the catalog.
-pub fn catalog(screen: Screen) -> anyhow::Result<ExitCode> {
+pub fn perform(screen: Screen) -> anyhow::Result<ExitCode> {
     let catalog = Catalog::shipped()?;
     let mut text = Lines::default();
     catalog.iter().for_each(|known| described(&mut text, known));
