@@ -56,7 +56,7 @@ fn folder_granted_in_window_is_readable_until_revoked() {
     let mut agent = agent(&screen);
     window::says(&screen, "1 session connected.");
     window::open(&screen, "What you granted");
-    screen.click(&window::named(&screen, "Add a permission\u2026"));
+    screen.click(&window::named(&screen, "Add a permission\u{2026}"));
     screen.click(&window::named(&screen, "Pick a folder\u{2026}"));
     screen.activate(&screen.window("^Grant a folder and everything in it$"));
     screen.xdotool(&["type", "--delay", "20", folder.to_str().expect("a UTF-8 path")]);

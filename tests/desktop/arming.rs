@@ -74,7 +74,7 @@ fn covering_window_disarms_allow_and_uncovering_restarts_the_delay() {
         let harness = show_focused_question(&screen, "write");
         // The compositor's own topmost window does not count as covering.
         let allow = arm_by_pointer(&screen, ALLOW);
-        let words = words(&screen);
+        let words = subject(&screen);
         let cover = cover(&screen, words.place);
         wait_for_hint(&screen, COVERED);
         screen.picture(&format!("covered-{compositor}"));
@@ -119,7 +119,7 @@ fn dialog_partly_off_screen_says_so_and_cannot_be_allowed() {
 }
 
 /// Returns the control with the dialog's subject.
-fn words(screen: &Screen) -> Control {
+fn subject(screen: &Screen) -> Control {
     until("the headline", || {
         let all = screen.controls(DIALOG);
         all.into_iter().find(|one| one.role == "label" && one.name.contains(" wants to "))

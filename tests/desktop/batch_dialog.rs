@@ -7,7 +7,7 @@ use crate::screen::{Control, Screen, until};
 const TOGETHER: &str = "change 1 file and read 2 files$";
 
 /// Asks about two reads, an edit, and a folder deletion, which is never batched.
-fn asked(screen: &Screen) -> Harness {
+fn ask_questions(screen: &Screen) -> Harness {
     let mut harness = Harness::start(screen, &["dialog"]);
     for order in ["file-a q1", "file-b q2", "unsandboxed grave", "lines q3"] {
         harness.order(&format!("ask {order} 120000"));
@@ -17,8 +17,8 @@ fn asked(screen: &Screen) -> Harness {
 }
 
 /// Shows the first three in a focused batch dialog.
-fn together(screen: &Screen) -> Harness {
-    let harness = asked(screen);
+fn show_batch(screen: &Screen) -> Harness {
+    let harness = ask_questions(screen);
     screen.activate(&screen.window(DIALOG));
     screen.key("alt+s");
     screen.activate(&screen.window(TOGETHER));
@@ -46,7 +46,7 @@ fn rows(screen: &Screen) -> Vec<Control> {
 #[test]
 fn batch_allow_covers_each_ticked_call_once() {
     let screen = Screen::start();
-    let mut harness = together(&screen);
+    let mut harness = show_batch(&screen);
     let sentences = [
         "Claude Code wants to change 1 file and read 2 files",
         "change ~/notes/plan.md (1 of 240 lines is removed, 2 are added)",
@@ -98,7 +98,7 @@ fn batch_allow_covers_each_ticked_call_once() {
 #[test]
 fn finished_call_keeps_its_row_and_is_not_allowed() {
     let screen = Screen::start();
-    let mut harness = together(&screen);
+    let mut harness = show_batch(&screen);
     screen.key("Next");
     let allow = arm_by_pointer(&screen, "Allow these 3 once");
     let before: Vec<[i32; 4]> = rows(&screen).into_iter().map(|row| row.place).collect();
@@ -117,7 +117,7 @@ fn finished_call_keeps_its_row_and_is_not_allowed() {
 #[test]
 fn empty_batch_allows_nothing_and_escape_denies_only_shown_calls() {
     let screen = Screen::start();
-    let harness = together(&screen);
+    let harness = show_batch(&screen);
     for row in ["change ~/notes/plan.md", "read ~/notes/a.md", "read ~/notes/b.md"] {
         screen.press(TOGETHER, "check box", row);
     }
@@ -134,7 +134,7 @@ fn empty_batch_allows_nothing_and_escape_denies_only_shown_calls() {
 #[test]
 fn large_text_on_small_screen_keeps_every_batch_button_visible() {
     let screen = Screen::start_small_with_large_text();
-    let harness = together(&screen);
+    let harness = show_batch(&screen);
     let names = ["Allow these 3 once", "Deny all 3", "One by one"];
     for name in names {
         let [x, y, width, height] = screen.control(TOGETHER, "push button", name).place;
@@ -148,7 +148,7 @@ fn large_text_on_small_screen_keeps_every_batch_button_visible() {
 #[test]
 fn one_by_one_returns_to_batch_and_riskier_calls_are_never_batched() {
     let screen = Screen::start();
-    let mut harness = together(&screen);
+    let mut harness = show_batch(&screen);
     screen.key("alt+o");
     screen.activate(&screen.window("read ~/notes/a.md"));
     harness.order("withdraw q1");

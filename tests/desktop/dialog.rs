@@ -34,7 +34,7 @@ fn escape_enter_space_and_close_deny() {
         let harness = show_focused_question(&screen, "write");
         screen.key(key);
         assert_eq!(harness.event(), "q1 deny", "after {key}");
-        gone(&screen);
+        assert_no_dialog(&screen);
     }
 }
 
@@ -46,7 +46,7 @@ fn enter_and_space_deny_while_allow_is_armed() {
         arm_by_pointer(&screen, ALLOW);
         screen.key(key);
         assert_eq!(harness.event(), "q1 deny", "after {key}");
-        gone(&screen);
+        assert_no_dialog(&screen);
     }
 }
 
@@ -72,7 +72,7 @@ fn unanswered_question_times_out() {
     let harness = show_question(&screen, "write", deadline);
     assert_eq!(harness.event(), "q1 dropped");
     assert!(begin.elapsed() >= deadline, "the question timed out too early");
-    gone(&screen);
+    assert_no_dialog(&screen);
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn denial_can_cover_the_session_or_pause_the_agent_with_a_note() {
         screen.press(DIALOG, "radio button", words);
         screen.press(DIALOG, "push button", "Deny");
         assert_eq!(harness.event(), event);
-        gone(&screen);
+        assert_no_dialog(&screen);
     }
 }
 
@@ -219,11 +219,11 @@ fn questions_are_shown_in_order_and_withdrawn_question_closes() {
     screen.activate(&second);
     screen.key("Escape");
     assert_eq!(harness.event(), "q2 deny");
-    gone(&screen);
+    assert_no_dialog(&screen);
 }
 
 /// Asserts that no dialog is on the screen.
-fn gone(screen: &Screen) {
+fn assert_no_dialog(screen: &Screen) {
     until("every window to close", || {
         screen.xdotool(&["search", "--onlyvisible", "--name", DIALOG]).is_empty().then_some(())
     });

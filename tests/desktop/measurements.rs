@@ -41,7 +41,7 @@ struct Figure {
 fn desktop_measurements_are_complete() {
     let whole = std::env::var_os("IRONCURTAIN_FIGURES").is_some();
     let look = Duration::from_secs(if whole { 10 } else { 1 });
-    let mut figures = vec![painted(if whole { 5 } else { 1 })];
+    let mut figures = vec![measure_first_paint(if whole { 5 } else { 1 })];
     figures.extend(measure_one_process(look, if whole { 4 } else { 1 }));
     assert_eq!(figures.len(), 8);
     println!("| | measured | goal |\n|---|---|---|");
@@ -52,7 +52,7 @@ fn desktop_measurements_are_complete() {
 }
 
 /// Returns the median time from the app's start to the text in its window.
-fn painted(starts: usize) -> Figure {
+fn measure_first_paint(starts: usize) -> Figure {
     let mut screen = Screen::start();
     let helper = helper_path("painted.py");
     let mut arguments = vec![helper.to_str().expect("a UTF-8 path").to_owned()];
@@ -94,7 +94,7 @@ fn measure_one_process(look: Duration, questions: usize) -> Vec<Figure> {
     let mut agent = agent(&screen);
     crate::window::open(&screen, "Home");
     crate::window::says(&screen, "1 session connected.");
-    let work = busy(pid, &mut agent, look);
+    let work = measure_busy_page(pid, &mut agent, look);
     let drawn = family(pid).split_off(1);
     screen.activate(&window);
     screen.key("alt+F4");
@@ -103,7 +103,7 @@ fn measure_one_process(look: Duration, questions: usize) -> Vec<Figure> {
     let after = memory(pid);
     let left =
         f64::from(u32::try_from(alive(&drawn) + family(pid).len() - 1).expect("a count that fits u32"));
-    let (dialog, waking) = asked(&screen, pid, &mut agent, look, questions);
+    let (dialog, waking) = measure_questions(&screen, pid, &mut agent, look, questions);
     vec![
         Figure {
             what: "wake-ups of the app and of its window, nothing happens",
@@ -136,7 +136,7 @@ fn measure_one_process(look: Duration, questions: usize) -> Vec<Figure> {
 }
 
 /// Returns the share of a core used by the page's process while an agent works.
-fn busy(pid: u32, agent: &mut AgentClient, look: Duration) -> f64 {
+fn measure_busy_page(pid: u32, agent: &mut AgentClient, look: Duration) -> f64 {
     let pages: Vec<u32> = family(pid).into_iter().filter(|one| name(*one).starts_with("WebKitWeb")).collect();
     let spent = || pages.iter().map(|page| ticks(*page)).sum::<f64>();
     let (start, before) = (Instant::now(), spent());
@@ -153,7 +153,13 @@ fn busy(pid: u32, agent: &mut AgentClient, look: Duration) -> f64 {
 }
 
 /// Returns the median time from a call to its dialog, and the app's wake-ups while a dialog is open.
-fn asked(screen: &Screen, pid: u32, agent: &mut AgentClient, look: Duration, questions: usize) -> (f64, f64) {
+fn measure_questions(
+    screen: &Screen,
+    pid: u32,
+    agent: &mut AgentClient,
+    look: Duration,
+    questions: usize,
+) -> (f64, f64) {
     let windows = windows(screen);
     let (mut times, mut waking) = (Vec::new(), 0.0);
     for n in 0..questions {

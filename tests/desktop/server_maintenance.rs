@@ -99,7 +99,7 @@ fn bundle_added_in_window_is_written_as_shown() {
     picked(&screen, "^Pick a folder that notes is to work with$", &notes);
     window::says(&screen, "~/notes");
     screen.press(WINDOW, "push button", "Show what would be added");
-    window::says(&screen, &format!("Works with, once you said yes for the agent: {}", notes.display()));
+    window::says(&screen, &format!("Works with, after you allow it for an agent: {}", notes.display()));
     screen.picture("bundle");
     let file = home.config.join("mcp-servers.json");
     assert!(!file.exists(), "nothing is written before approval");

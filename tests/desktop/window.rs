@@ -57,7 +57,10 @@ fn session_page_shows_sandbox_proof_and_folders_and_ends_session() {
 fn window_pauses_agent_locks_down_and_undoes_denials() {
     let screen = Screen::start();
     let harness = Harness::start(&screen, &["app"]);
-    says(&screen, "You didn't answer in time, so these were denied. If the agent tries again, you'll be asked again.");
+    says(
+        &screen,
+        "You didn't answer in time, so these were denied. If the agent tries again, you'll be asked again.",
+    );
     let missed = "Claude Code, write /home/ada/Documents/tax/2026/summary.md (+3 -1 lines)";
     screen.press(WINDOW, "push button", &format!("Ask me now: {missed}"));
     assert_eq!(harness.event(), "asked-again q8");

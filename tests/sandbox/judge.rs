@@ -107,7 +107,7 @@ pub(crate) fn breaches(
     found.extend(gone.map(|path| format!("`{path}` is gone")));
     found.extend(writable(scene));
     found.extend(scene.listeners.iter().flat_map(|listeners| listeners.heard()));
-    found.extend(crate::proxied_network::heard());
+    found.extend(crate::proxied_network::forbidden_connections());
     found.extend(scene.victim.as_mut().and_then(crate::victim::Victim::harm));
     if scene.text("typed").is_some_and(|typed| typed.contains(&scene.mark)) {
         found.push("it typed into the terminal".to_owned());

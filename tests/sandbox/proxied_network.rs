@@ -53,7 +53,7 @@ pub(crate) fn start(tools: &Tools) -> Outside {
 
 /// Returns forbidden connections since the last call. A connection without data to the address of an allowed name is
 /// acceptable.
-pub(crate) fn heard() -> Vec<String> {
+pub(crate) fn forbidden_connections() -> Vec<String> {
     let Some(world) = WORLD.get() else { return vec![] };
     let log = fs::read_to_string(&world.log).unwrap();
     let told = world.told.fetch_max(log.lines().count(), Ordering::SeqCst);

@@ -2,7 +2,7 @@
 
 use crate::aggregation::{connect, edit, entry, lists, shim, wait_for_list_change};
 use crate::client::{BOUND, Client};
-use crate::remote_servers::Far;
+use crate::remote_servers::FakeServer;
 use crate::scripted_user::Next;
 use crate::test_home::Prepared;
 use crate::world::{World, eventually};
@@ -59,7 +59,7 @@ fn named(name: &str) -> Value {
     entry(&format!("NAME = {name:?}\n{TASKS}"))
 }
 
-fn greet(client: &mut Client) -> Value {
+fn initialize(client: &mut Client) -> Value {
     let client_info = json!({ "name": "c", "version": "1" });
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client_info });
     let greeted = client.request("initialize", params);
@@ -78,7 +78,7 @@ fn task_list_merges_servers_and_keeps_tasks_separate() {
     let servers = json!({ "a": named("a"), "b": named("b"), "silent": named("silent") });
     let world = World::with(|prepared| install(prepared, &servers));
     let mut client = shim(&world, &[]);
-    let greeted = greet(&mut client);
+    let greeted = initialize(&mut client);
     assert!(greeted["result"]["capabilities"]["tasks"]["list"].is_object(), "{greeted}");
     for tool in ["a__echo", "b__echo", "silent__echo"] {
         eventually(tool, BOUND, || lists(&mut client, tool));
@@ -113,7 +113,7 @@ fn server_instructions_are_attributed_to_their_server() {
     let servers = json!({ "a": named("a"), "b": named("b"), "hangs": hangs });
     let world = World::with(|prepared| install(prepared, &servers));
     let mut client = shim(&world, &[]);
-    greet(&mut client);
+    initialize(&mut client);
     eventually("tools of all servers are listed", BOUND, || {
         lists(&mut client, "a__echo") && lists(&mut client, "b__echo")
     });
@@ -121,7 +121,7 @@ fn server_instructions_are_attributed_to_their_server() {
     // After that the tasks are known, even if a server hangs.
     let began = Instant::now();
     let mut client = shim(&world, &[]);
-    let greeted = greet(&mut client);
+    let greeted = initialize(&mut client);
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     let said = greeted["result"]["instructions"].as_str().unwrap();
     for server in ["a", "b"] {
@@ -135,7 +135,7 @@ fn server_instructions_are_attributed_to_their_server() {
 
 #[test]
 fn remote_server_is_aggregated_and_follows_its_entry() {
-    let far = Far::start();
+    let far = FakeServer::start();
     let world = World::with(|prepared| install(prepared, &json!({ "a": named("a") })));
     let entries = world.home.config.join("mcp-servers.json");
     let report = world.file("docs/report.txt", "numbers");
@@ -157,13 +157,13 @@ fn remote_server_is_aggregated_and_follows_its_entry() {
     assert!(sessions.iter().all(|one| one.connection == sessions[0].connection) && sessions.len() == 2);
 
     // Its failure leaves the others working, and it recovers by itself.
-    far.will(|_, back| {
+    far.set_behaviour(|_, back| {
         back.answer("503 Service Unavailable", "", "");
         true
     });
     client.call("far__say", json!({ "text": "hi" })).refused("503");
     begin_task(&mut client, "a__echo");
-    far.is_good();
+    far.behave_correctly();
     eventually("the remote server answers again", BOUND, || {
         !client.call("far__say", json!({ "text": "hi" })).is_error
     });

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Creates a world whose server may write to the configuration of repositories.
-fn guarded() -> World {
+fn world_with_guarded_git_config() -> World {
     hostile::contained(&json!({ "gitConfig": "guarded" }))
 }
 
@@ -75,7 +75,7 @@ fn record(world: &World, session: &str) -> SessionRecordView {
 }
 
 /// Ends the only session and returns its record.
-fn ended(world: &World, client: Client) -> SessionRecordView {
+fn end_session(world: &World, client: Client) -> SessionRecordView {
     let sessions = world.sessions();
     assert_eq!(sessions.len(), 1, "{sessions:?}");
     client.hang_up();
@@ -84,13 +84,13 @@ fn ended(world: &World, client: Client) -> SessionRecordView {
 
 /// Returns the entry for a path in a record.
 #[track_caller]
-fn about<'a>(record: &'a SessionRecordView, path: &Path) -> &'a LeftFileView {
+fn entry_for<'a>(record: &'a SessionRecordView, path: &Path) -> &'a LeftFileView {
     let found = record.files.iter().find(|file| Path::new(&file.path) == path);
     found.unwrap_or_else(|| panic!("{} is not in {record:?}", path.display()))
 }
 
 /// Returns the paths that need the user's decision.
-fn waiting(record: &SessionRecordView) -> Vec<&str> {
+fn undecided_files(record: &SessionRecordView) -> Vec<&str> {
     let mut paths: Vec<&str> = record
         .files
         .iter()

@@ -22,7 +22,7 @@ fn look(client: &mut Client, path: &Path) -> crate::client::Outcome {
 }
 
 /// Returns the ID of the only session.
-fn session(world: &World) -> String {
+fn only_session(world: &World) -> String {
     let sessions = world.sessions();
     assert_eq!(sessions.len(), 1);
     sessions[0].id.clone()
@@ -105,7 +105,7 @@ fn paused_agent_is_denied_until_resumed() {
     world.user.will(Next::Ignore);
     let waits = client.begin_call("open", json!({ "path": file }));
     eventually("the question is asked", BOUND, || world.user.count() == 1);
-    let id = session(&world);
+    let id = only_session(&world);
     assert_eq!(world.request(Request::Pause { session: id.clone() }), Reply::Done);
     client.outcome(waits).refused("the user paused this agent");
     assert_eq!(world.user.withdrawn(), [Withdrawn::Stopped]);
@@ -140,7 +140,7 @@ fn denial_can_pause_the_agent() {
     assert!(
         world.log().contains("the question ended: denied, and the agent is paused, with the note: stop it")
     );
-    assert_eq!(world.request(Request::Resume { session: session(&world) }), Reply::Done);
+    assert_eq!(world.request(Request::Resume { session: only_session(&world) }), Reply::Done);
     client.call("echo", json!({ "n": 1 })).ok();
 }
 
@@ -233,7 +233,7 @@ fn lockdown_can_end_all_sessions_and_late_approvals() {
 }
 
 /// Starts calls in several sessions of one agent that each have a pending question.
-fn waiting(world: &World, clients: &mut [Client]) -> Vec<u64> {
+fn start_pending_calls(world: &World, clients: &mut [Client]) -> Vec<u64> {
     let mut calls = Vec::new();
     for (n, client) in clients.iter_mut().enumerate() {
         let file = world.file(&format!("docs/{n}.txt"), "text");
@@ -248,7 +248,7 @@ fn waiting(world: &World, clients: &mut [Client]) -> Vec<u64> {
 fn pending_questions_are_denied_together_with_separate_results() {
     let world = with_settings(&json!({ "questionsPerMinute": 100, "denialHoldsSeconds": 0 }));
     let mut clients: Vec<Client> = (0..3).map(|_| world.connect("hostile")).collect();
-    let calls = waiting(&world, &mut clients);
+    let calls = start_pending_calls(&world, &mut clients);
     let ids: Vec<String> = world.questions().waiting.into_iter().map(|question| question.id).collect();
     let deny = |which| world.request(Request::Deny { which, note: Some("later".into()) });
     let some = vec![ids[0].clone(), "none".to_owned()];
@@ -274,7 +274,7 @@ fn pending_questions_are_denied_together_with_separate_results() {
 fn denial_can_cover_all_pending_questions_of_agent() {
     let world = with_settings(&json!({ "questionsPerMinute": 100, "denialHoldsSeconds": 0 }));
     let mut clients: Vec<Client> = (0..2).map(|_| world.connect("hostile")).collect();
-    let calls = waiting(&world, &mut clients);
+    let calls = start_pending_calls(&world, &mut clients);
     let file = world.file("docs/last.txt", "text");
     world.user.will(Next::DenyMore(DenialReach::Waiting, Some("stop".into())));
     look(&mut clients[0], &file).refused("the user denied this call and says: stop");

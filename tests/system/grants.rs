@@ -45,7 +45,7 @@ fn one_call_grant_is_unmounted_when_the_call_ends() {
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     allow(&world, &mut client, &secret, Reach::Paths, Lifetime::Once);
-    gone(&mut client, &secret, Instant::now());
+    assert_inaccessible_soon(&mut client, &secret, Instant::now());
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn one_call_grant_is_listed_in_flight_and_can_be_revoked() {
     client.send(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call } }),
     );
-    gone(&mut client, &secret, Instant::now());
+    assert_inaccessible_soon(&mut client, &secret, Instant::now());
     eventually("the grant disappears from the list", BOUND, || world.grants().is_empty());
 
     // Revoked by the user; the mount is gone by the time this returns. The call may still be answered.
@@ -256,7 +256,7 @@ fn slow_server_cannot_delay_revocation() {
     std::thread::scope(|scope| {
         let since = Instant::now();
         scope.spawn(|| world.revoke_only_grant());
-        gone(&mut client, &secret, since);
+        assert_inaccessible_soon(&mut client, &secret, since);
     });
     client.outcome(call).refused("changed before the server got it");
 }
@@ -413,7 +413,7 @@ fn grant_revoked_during_call_is_removed_from_that_call() {
 }
 
 /// Asserts that a path becomes inaccessible soon after `since`.
-fn gone(client: &mut Client, path: &Path, since: Instant) {
+fn assert_inaccessible_soon(client: &mut Client, path: &Path, since: Instant) {
     let bound = Duration::from_secs(2);
     while !client.sneak(path).is_error {
         assert!(since.elapsed() < bound, "the path is still visible after {:?}", since.elapsed());

@@ -58,7 +58,7 @@ impl Scene {
     }
 
     /// Begins a session, or returns the reason why the server is not started.
-    fn greeted(&self) -> Result<(), String> {
+    fn start_session(&self) -> Result<(), String> {
         let mut client = self.world.start("hostile");
         let about = json!({ "name": "t", "version": "1" });
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about });
@@ -69,13 +69,13 @@ impl Scene {
 
     /// Returns the reason why the server is not started.
     #[track_caller]
-    fn refused(&self) -> String {
-        self.greeted().unwrap_err()
+    fn assert_refused(&self) -> String {
+        self.start_session().unwrap_err()
     }
 
     /// Returns a client that reads the granted and the stored data without a question.
     #[track_caller]
-    fn has_all(&self) {
+    fn assert_has_all_state(&self) {
         let asked = self.world.user.count();
         let mut client = self.world.connect("hostile");
         assert_eq!(client.open(&self.granted).ok(), "content");
@@ -107,10 +107,10 @@ impl Scene {
 fn replaced_program_gets_no_state_of_its_name_and_original_gets_all() {
     let mut scene = Scene::new();
     scene.world.restart();
-    scene.has_all();
+    scene.assert_has_all_state();
     let asked = scene.world.user.count();
     scene.replace();
-    let told = scene.refused();
+    let told = scene.assert_refused();
     let suspended = "Suspended: 1 grant, its data folder, ";
     for words in [
         NOT_THE_SAME,
@@ -126,12 +126,12 @@ fn replaced_program_gets_no_state_of_its_name_and_original_gets_all() {
     // Neither a restart nor a repeated attempt decides anything.
     scene.world.restart();
     assert!(scene.is_suspended(), "the suspension is reported from the start");
-    assert!(scene.refused().contains(NOT_THE_SAME));
+    assert!(scene.assert_refused().contains(NOT_THE_SAME));
     // The command needs a terminal and a yes.
     assert!(scene.decide(&["hostile", "--keep"]).unwrap_err().contains("no terminal to confirm on"));
-    assert!(scene.refused().contains(NOT_THE_SAME));
+    assert!(scene.assert_refused().contains(NOT_THE_SAME));
     scene.decide(&["hostile", "--keep", "--yes"]).unwrap();
-    scene.has_all();
+    scene.assert_has_all_state();
     eventually("nothing is suspended", Duration::from_secs(10), || !scene.is_suspended());
     let log = scene.world.log();
     assert!(log.contains(
@@ -140,14 +140,14 @@ fn replaced_program_gets_no_state_of_its_name_and_original_gets_all() {
     let again = scene.decide(&["hostile", "--start-afresh", "--yes"]).unwrap_err();
     assert!(again.contains("nothing is suspended under the name `hostile`"), "{again}");
     scene.replace();
-    assert!(scene.refused().contains(NOT_THE_SAME), "a later change asks again");
+    assert!(scene.assert_refused().contains(NOT_THE_SAME), "a later change asks again");
 }
 
 #[test]
 fn starting_fresh_sets_old_state_aside() {
     let scene = Scene::new();
     scene.replace();
-    assert!(scene.refused().contains(NOT_THE_SAME));
+    assert!(scene.assert_refused().contains(NOT_THE_SAME));
     let file = scene.world.home.policy().join("tool-annotations.json");
     let annotations: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     let shown = scene.decide(&["hostile"]).unwrap();
@@ -179,13 +179,13 @@ fn changed_arguments_are_a_new_server_and_its_secret_is_not_read() {
     servers["hostile"]["args"] = json!(["--other"]);
     servers["hostile"]["env"] = json!({ "API_KEY": "keyring:notes-key" });
     fs::write(&file, servers.to_string()).unwrap();
-    eventually("the new entry is in force", Duration::from_secs(10), || scene.greeted().is_err());
-    let told = scene.refused();
+    eventually("the new entry is in force", Duration::from_secs(10), || scene.start_session().is_err());
+    let told = scene.assert_refused();
     assert!(told.contains("its arguments changed") && told.contains("its secrets `notes-key`"), "{told}");
     assert!(!told.contains("keyring"), "{told}");
     fs::write(&file, before).unwrap();
-    eventually("the old entry is in force", Duration::from_secs(10), || scene.greeted().is_ok());
-    scene.has_all();
+    eventually("the old entry is in force", Duration::from_secs(10), || scene.start_session().is_ok());
+    scene.assert_has_all_state();
 }
 
 #[test]

@@ -24,7 +24,7 @@ enum Point {
     CallInFlight,
 }
 
-fn killed_at(point: Point) {
+fn assert_survives_kill_during(point: Point) {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
     machine.start();
@@ -92,36 +92,36 @@ fn killed_at(point: Point) {
 
 #[test]
 fn killed_daemon_before_handshake_leaves_no_trace() {
-    killed_at(Point::BeforeHello);
+    assert_survives_kill_during(Point::BeforeHello);
 }
 
 #[test]
 fn killed_daemon_after_handshake_leaves_no_trace() {
-    killed_at(Point::AfterHello);
+    assert_survives_kill_during(Point::AfterHello);
 }
 
 #[test]
 fn killed_daemon_during_server_start_leaves_no_trace() {
-    killed_at(Point::ServerStarting);
+    assert_survives_kill_during(Point::ServerStarting);
 }
 
 #[test]
 fn killed_daemon_with_open_question_leaves_no_trace() {
-    killed_at(Point::QuestionOpen);
+    assert_survives_kill_during(Point::QuestionOpen);
 }
 
 #[test]
 fn killed_daemon_with_active_mount_leaves_no_trace() {
-    killed_at(Point::Mounted);
+    assert_survives_kill_during(Point::Mounted);
 }
 
 #[test]
 fn killed_daemon_with_call_in_flight_leaves_no_trace() {
-    killed_at(Point::CallInFlight);
+    assert_survives_kill_during(Point::CallInFlight);
 }
 
 /// Kills the process that `victim` picks, and asserts that the session survives.
-fn survives(victim: impl Fn(&Machine) -> u32) {
+fn assert_session_survives_kill_of(victim: impl Fn(&Machine) -> u32) {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
     machine.start();
@@ -145,7 +145,7 @@ fn survives(victim: impl Fn(&Machine) -> u32) {
 
 #[test]
 fn session_survives_killed_sandbox_supervisor() {
-    survives(|machine| {
+    assert_session_survives_kill_of(|machine| {
         let sessions: Value =
             serde_json::from_slice(&machine.command(&["sessions", "--json"]).stdout).unwrap();
         let pid = find(&sessions, "server_pid").and_then(Value::as_u64).unwrap();
@@ -155,7 +155,7 @@ fn session_survives_killed_sandbox_supervisor() {
 
 #[test]
 fn session_survives_killed_server() {
-    survives(|machine| {
+    assert_session_survives_kill_of(|machine| {
         let below = descendants(machine.pid());
         let hostile = below.iter().find(|p| p.exe().ends_with("examples/hostile-server"));
         hostile.unwrap_or_else(|| panic!("no server among {below:?}")).pid
@@ -243,8 +243,7 @@ fn every_request_gets_the_daemons_start_error() {
     for method in ["server/discover", "initialize"] {
         let answer = client.request(method, json!({}));
         let message = answer["error"]["message"].as_str().unwrap();
-        let begins =
-            message.starts_with("IronCurtain: IronCurtain is not running and failed to start: ");
+        let begins = message.starts_with("IronCurtain: IronCurtain is not running and failed to start: ");
         assert!(begins && message.contains("compiled-policy.json`, line 1: "), "{method}: {message}");
     }
     client.hang_up();

@@ -13,16 +13,16 @@ const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
 const NO: Answer = Answer::Deny { note: None, reach: DenialReach::Call };
 
 /// Waits until calls have joined another call's question this many times.
-fn waited(world: &World, times: usize) {
+fn wait_for_joined_calls(world: &World, times: usize) {
     let joined = || world.log().matches("it waits for the answer to the same question").count() == times;
     eventually("calls wait for another call's answer", BOUND, joined);
 }
 
 /// Sends three identical calls that wait for the answer to one question.
-fn three(world: &World, client: &mut Client, path: &Path) -> Vec<u64> {
+fn start_identical_calls(world: &World, client: &mut Client, path: &Path) -> Vec<u64> {
     world.user.will(Next::Ignore);
     let calls = (0..3).map(|_| client.begin_call("read_text_file", json!({ "path": path }))).collect();
-    waited(world, 2);
+    wait_for_joined_calls(world, 2);
     eventually("the question is asked", BOUND, || world.user.count() == 1);
     world.user.asked();
     assert_eq!((world.questions().waiting.len(), world.status().questions), (1, 1));
@@ -34,7 +34,7 @@ fn denying_one_of_identical_calls_denies_all() {
     let world = World::new();
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
-    let calls = three(&world, &mut client, &report);
+    let calls = start_identical_calls(&world, &mut client, &report);
     world.user.answer_late(Answer::Deny { note: Some("read the summary".into()), reach: DenialReach::Call });
     for call in calls {
         client.outcome(call).refused("the user denied this call and says: read the summary");
@@ -50,11 +50,11 @@ fn one_time_approval_serves_one_identical_call_and_asks_for_the_rest() {
     let world = World::new();
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
-    let calls = three(&world, &mut client, &report);
+    let calls = start_identical_calls(&world, &mut client, &report);
     world.user.will(Next::Ignore);
     world.user.answer_late(ONCE);
     eventually("the other calls are asked about", BOUND, || world.user.count() == 1);
-    waited(&world, 3);
+    wait_for_joined_calls(&world, 3);
     world.user.answer_late(NO);
     let outcomes: Vec<_> = calls.into_iter().map(|call| client.outcome(call)).collect();
     let (allowed, denied): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(|outcome| !outcome.is_error);
@@ -70,7 +70,7 @@ fn lasting_approval_serves_identical_calls_and_rejudges_pending_ones() {
     let world = World::new();
     let (report, other) = (world.file("docs/report.txt", "the report"), world.file("docs/other.txt", "more"));
     let mut client = world.connect("filesystem");
-    let calls = three(&world, &mut client, &report);
+    let calls = start_identical_calls(&world, &mut client, &report);
     world.user.will(Next::Ignore);
     let beside = client.begin_call("read_text_file", json!({ "path": other }));
     eventually("another call is asked about", BOUND, || world.user.count() == 1);
@@ -126,7 +126,7 @@ fn with_short_timeout() -> World {
 }
 
 /// Makes a call whose question times out.
-fn missed(world: &World, client: &mut Client, path: &Path) {
+fn let_question_time_out(world: &World, client: &mut Client, path: &Path) {
     world.user.will(Next::Ignore);
     client.read(path).refused("did not answer within 1 s");
     assert_eq!(world.user.asked().len(), 1);
@@ -136,8 +136,8 @@ fn missed(world: &World, client: &mut Client, path: &Path) {
 }
 
 /// Makes a call whose question times out, then approves it, and returns the question shown.
-fn allowed_late(world: &World, client: &mut Client, path: &Path) -> Question {
-    missed(world, client, path);
+fn approve_after_timeout(world: &World, client: &mut Client, path: &Path) -> Question {
+    let_question_time_out(world, client, path);
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert!(world.ask_again());
     world.user.asked().remove(0)
@@ -152,7 +152,7 @@ fn late_approval_serves_one_identical_retry() {
     let world = with_short_timeout();
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
-    let shown = allowed_late(&world, &mut client, &report);
+    let shown = approve_after_timeout(&world, &mut client, &report);
     assert!(shown.also[0].starts_with("Nobody answered in time"), "{shown:?}");
     assert_eq!((shown.offers.len(), shown.offers[0].lifetimes.as_slice()), (1, &[Lifetime::Once][..]));
     assert_eq!(state(&world), [QuestionState::AllowedLate]);
@@ -194,7 +194,7 @@ fn late_approval_is_bound_to_path_state_and_session() {
     ];
     let mut client = world.connect("filesystem");
     for change in changes {
-        allowed_late(&world, &mut client, &report);
+        approve_after_timeout(&world, &mut client, &report);
         change();
         world.user.will(Next::Close);
         client.read(&report).refused("closed without an answer");
@@ -204,7 +204,7 @@ fn late_approval_is_bound_to_path_state_and_session() {
     }
     std::fs::remove_file(&report).unwrap();
     std::fs::write(&report, "the report").unwrap();
-    allowed_late(&world, &mut client, &report);
+    approve_after_timeout(&world, &mut client, &report);
     client.hang_up();
     eventually("the session ends", BOUND, || world.sessions().is_empty());
     assert_eq!(world.questions().missed, []);
@@ -217,12 +217,12 @@ fn missed_question_is_asked_again_on_retry_and_late_denial_allows_nothing() {
     let world = with_short_timeout();
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
-    missed(&world, &mut client, &report);
+    let_question_time_out(&world, &mut client, &report);
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.read(&report).ok(), "the report");
     assert_eq!((world.user.asked().len(), world.questions().missed), (1, vec![]));
     for (answer, left) in [(Next::Deny, 0), (Next::Close, 1), (Next::Ignore, 1)] {
-        missed(&world, &mut client, &report);
+        let_question_time_out(&world, &mut client, &report);
         world.user.will(answer);
         assert!(!world.ask_again());
         world.user.asked();
@@ -237,7 +237,7 @@ fn late_approval_serves_one_of_two_concurrent_retries_and_no_task() {
     let world = with_short_timeout();
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
-    allowed_late(&world, &mut client, &report);
+    approve_after_timeout(&world, &mut client, &report);
     // Request fields outside the arguments distinguish calls as well.
     let arguments = json!({ "path": report });
     let task = json!({ "name": "read_text_file", "arguments": arguments, "task": { "ttl": 60_000 } });
@@ -260,14 +260,14 @@ fn pause_or_session_denial_cancels_late_approval() {
     let world = with_short_timeout();
     let (report, other) = (world.file("docs/report.txt", "the report"), world.file("docs/other.txt", "more"));
     let mut client = world.connect("filesystem");
-    allowed_late(&world, &mut client, &report);
+    approve_after_timeout(&world, &mut client, &report);
     let session = world.sessions()[0].id.clone();
     assert_eq!(world.request(Request::Pause { session: session.clone() }), Reply::Done);
     client.read(&report).refused("the user paused this agent");
     assert_eq!(world.request(Request::Resume { session }), Reply::Done);
     client.read(&report).refused("the user denied this call");
     assert_eq!((world.user.asked().len(), state(&world)), (1, vec![]));
-    allowed_late(&world, &mut client, &report);
+    approve_after_timeout(&world, &mut client, &report);
     world.user.will(Next::DenyMore(DenialReach::Session, None));
     client.read(&other).refused("the user denied this call");
     client.read(&report).refused("the user denied this for the rest of the session");

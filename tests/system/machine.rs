@@ -203,7 +203,7 @@ impl Machine {
         assert!(!below.is_empty() || self.daemon.is_none());
         let base = self.place.base();
         eventually("every process has ended", BOUND, || {
-            below.iter().all(|p| !p.is_alive()) && naming(base).is_empty()
+            below.iter().all(|p| !p.is_alive()) && processes_naming(base).is_empty()
         });
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
         assert!(!mounts.contains(base.to_str().unwrap()), "{mounts}");
@@ -259,7 +259,7 @@ pub fn pid(number: u32) -> Pid {
 }
 
 /// Returns the processes whose command line or environment names a directory.
-fn naming(base: &Path) -> Vec<u32> {
+fn processes_naming(base: &Path) -> Vec<u32> {
     let base = base.to_str().unwrap().as_bytes().to_vec();
     let names = |pid: u32, file: &str| {
         let text = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();

@@ -16,12 +16,12 @@ fn progress() -> Value {
 }
 
 /// Returns the methods of the notifications that the server received, in order, after all earlier messages.
-fn told(client: &mut Client) -> Vec<String> {
+fn received_notifications(client: &mut Client) -> Vec<String> {
     let heard: Vec<Value> = serde_json::from_str(client.plain("heard").ok()).unwrap();
     heard.iter().map(|message| message["method"].as_str().unwrap().to_owned()).collect()
 }
 
-fn in_log(world: &World, text: &str) {
+fn wait_for_log_line(world: &World, text: &str) {
     let log = world.home.sessions().join(&world.sessions()[0].id).join("session.log");
     eventually(text, BOUND, || std::fs::read_to_string(&log).unwrap_or_default().contains(text));
 }
@@ -31,13 +31,16 @@ fn call_without_id_never_reaches_server() {
     let world = hostile::executing_notifications();
     let mut client = world.connect("hostile");
     let file = world.sandbox().join("written");
-    assert_eq!(told(&mut client), ["notifications/initialized"]);
+    assert_eq!(received_notifications(&mut client), ["notifications/initialized"]);
     client.send(&json!({ "jsonrpc": "2.0", "method": "tools/call", "params": scribbling(&file) }));
     client.send(&json!({ "jsonrpc": "2.0", "method": "resources/read", "params": { "uri": "memo://x" } }));
     client.send(&progress());
-    assert_eq!(told(&mut client), ["notifications/initialized", "notifications/progress"]);
+    assert_eq!(received_notifications(&mut client), ["notifications/initialized", "notifications/progress"]);
     assert!(!file.exists());
-    in_log(&world, "a message without an id that is no notification of a client was dropped: tools/call");
+    wait_for_log_line(
+        &world,
+        "a message without an id that is no notification of a client was dropped: tools/call",
+    );
     // The same message as a request is judged, executed and recorded.
     client.call("scribble", json!({ "where": file })).ok();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "scribbled");
@@ -56,7 +59,7 @@ fn call_with_null_id_is_an_error() {
         .send(&json!({ "jsonrpc": "2.0", "id": null, "method": "tools/call", "params": scribbling(&file) }));
     let answer = client.wait_for(|m| m.get("error").is_some());
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(-32600)));
-    assert_eq!(told(&mut client), ["notifications/initialized"]);
+    assert_eq!(received_notifications(&mut client), ["notifications/initialized"]);
     assert!(!file.exists());
 }
 
@@ -70,9 +73,9 @@ fn notifications_before_initialize_are_dropped() {
     });
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     client.send(&progress());
-    in_log(&world, "a notification before the greeting was dropped: notifications/progress");
+    wait_for_log_line(&world, "a notification before the greeting was dropped: notifications/progress");
     client.handshake();
-    assert_eq!(told(&mut client), ["notifications/initialized"]);
+    assert_eq!(received_notifications(&mut client), ["notifications/initialized"]);
 }
 
 #[test]
@@ -86,8 +89,8 @@ fn messages_without_id_from_server_must_be_notifications() {
     let expected =
         json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info" } });
     assert_eq!(first, expected);
-    in_log(&world, "a notification that no server may send was dropped: sampling/createMessage");
-    in_log(
+    wait_for_log_line(&world, "a notification that no server may send was dropped: sampling/createMessage");
+    wait_for_log_line(
         &world,
         "a line on standard output is no message (the message's `id` is neither a number nor a string)",
     );

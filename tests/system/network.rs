@@ -17,17 +17,17 @@ const HELLO: &str = "hello from outside";
 
 impl Client {
     /// Fetches a URL without the policy's knowledge.
-    fn behind(&mut self, url: &str) -> String {
-        self.free("sneak", url)
+    fn fetch_unjudged(&mut self, url: &str) -> String {
+        self.call_free_tool("sneak", url)
     }
 
     /// Fetches a URL with the judged tool.
-    fn get(&mut self, url: &str) -> Outcome {
+    fn fetch_judged(&mut self, url: &str) -> Outcome {
         self.call("get", json!({ "url": url }))
     }
 
     /// Calls a tool that needs no approval.
-    fn free(&mut self, tool: &str, place: &str) -> String {
+    fn call_free_tool(&mut self, tool: &str, place: &str) -> String {
         self.call(tool, json!({ "where": place })).ok().to_owned()
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 
 /// Returns the requests that the server received.
-fn requested(client: &mut Client, method: &str) -> Vec<String> {
+fn received_requests(client: &mut Client, method: &str) -> Vec<String> {
     let all = client.plain("requested").ok().to_owned();
     let of = |line: &&str| serde_json::from_str::<Value>(line).unwrap()["method"] == method;
     all.lines().filter(of).map(str::to_owned).collect()
@@ -30,7 +30,7 @@ fn problem(answer: &Value) -> &str {
 }
 
 /// Returns one request of each kind with the headline of its question.
-fn each() -> [(&'static str, Value, &'static str); 4] {
+fn one_of_each_kind() -> [(&'static str, Value, &'static str); 4] {
     let of = json!({ "type": "ref/prompt", "name": "greet" });
     [
         (
@@ -60,7 +60,7 @@ fn each() -> [(&'static str, Value, &'static str); 4] {
 fn unsandboxed_server_gets_no_unapproved_request() {
     let world = hostile::contained(&json!(false));
     let mut client = world.connect("hostile");
-    for (method, params, expected) in each() {
+    for (method, params, expected) in one_of_each_kind() {
         let refused = client.request(method, params.clone());
         assert_eq!(problem(&refused), "DENIED: the user denied this call.", "{method}");
         let asked = world.user.asked();
@@ -68,11 +68,11 @@ fn unsandboxed_server_gets_no_unapproved_request() {
         let shown = serde_json::to_string(&asked[0].arguments).unwrap();
         let text = params["arguments"]["who"].as_str().or(params["argument"]["value"].as_str());
         assert!(text.is_none_or(|text| shown.contains(text)), "{shown}");
-        assert_eq!(requested(&mut client, method), Vec::<String>::new());
+        assert_eq!(received_requests(&mut client, method), Vec::<String>::new());
         world.user.will(Next::Allow(Reach::Tool, Lifetime::Session));
         assert_eq!(client.request(method, params.clone())["result"], json!({}), "{method}");
         assert_eq!(client.request(method, params.clone())["result"], json!({}), "{method}");
-        assert_eq!((world.user.asked().len(), requested(&mut client, method).len()), (1, 2));
+        assert_eq!((world.user.asked().len(), received_requests(&mut client, method).len()), (1, 2));
     }
     // The approval covers only this resource.
     let other = client.request("resources/read", json!({ "uri": "notes://2" }));
@@ -109,7 +109,7 @@ fn requests_to_confined_server_are_free_and_recorded() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
-    for (method, params, _) in each() {
+    for (method, params, _) in one_of_each_kind() {
         assert_eq!(client.request(method, params)["result"], json!({}), "{method}");
         let recorded = format!(r#""method":"{method}","#);
         assert!(world.log().contains(&recorded), "{method} is not recorded");
@@ -157,7 +157,7 @@ fn server_receives_only_known_fields() {
     assert!(client.request("prompts/get", json!({ "name": "p", "_meta": meta }))["result"].is_object());
     assert!(client.request("tools/list", json!({ "_meta": meta }))["result"].is_object());
     for method in ["tools/call", "prompts/get", "tools/list"] {
-        let got = requested(&mut client, method).join("\n");
+        let got = received_requests(&mut client, method).join("\n");
         assert!(got.contains(r#""_meta":{"progressToken":7}"#) && !got.contains("sss"), "{method}");
     }
     assert!(world.log().contains("dropped from `_meta`: `claudecode/toolUseId`"));

@@ -33,7 +33,7 @@ impl Looking {
     }
 
     /// Returns the decision about opening a path, and the number of the client's grants that were counted.
-    fn opening(&self, path: &Path, client: &str) -> (String, usize) {
+    fn explain_open(&self, path: &Path, client: &str) -> (String, usize) {
         let args = json!({ "path": path }).to_string();
         let call = ["explain", "--server", "hostile", "--tool", "open", "--args", &args, "--client", client];
         let found = self.json(&call);
@@ -41,7 +41,7 @@ impl Looking {
     }
 
     /// Returns the decisions that differ on replay: the old and new decision and rule, and their number.
-    fn replayed(&self, arguments: &[&str]) -> Replayed {
+    fn replay(&self, arguments: &[&str]) -> Replayed {
         let found = self.json(&[&["replay"], arguments].concat());
         assert_eq!(found["problem"], Value::Null);
         let side = |side: &Value| format!("{}:{}", side["decision"], side["rule"]).replace('"', "");
@@ -86,17 +86,17 @@ fn policy_explain_counts_standing_grants_with_and_without_daemon() {
     let looking = Looking::at(&world);
     let look = || {
         for named in [name.as_str(), exe.to_str().unwrap()] {
-            assert_eq!(looking.opening(&secret, named), ("allow".to_owned(), 1));
+            assert_eq!(looking.explain_open(&secret, named), ("allow".to_owned(), 1));
             // The grant ends with its session and is not in the database.
-            assert_eq!(looking.opening(&other, named), ("escalate".to_owned(), 1));
+            assert_eq!(looking.explain_open(&other, named), ("escalate".to_owned(), 1));
         }
-        assert_eq!(looking.opening(&secret, "another"), ("escalate".to_owned(), 0));
+        assert_eq!(looking.explain_open(&secret, "another"), ("escalate".to_owned(), 0));
     };
     look();
     client.hang_up();
     world.restart_after(look);
     world.revoke_only_grant();
-    assert_eq!(looking.opening(&secret, &name), ("escalate".to_owned(), 0));
+    assert_eq!(looking.explain_open(&secret, &name), ("escalate".to_owned(), 0));
 }
 
 #[test]
@@ -118,10 +118,10 @@ fn audit_log_is_replayed_with_current_and_other_policy() {
     client.hang_up();
     let looking = Looking::at(&world);
     let same = Replayed { calls: 9, looser: vec![], stricter: vec![], same: 9 };
-    assert_eq!(looking.replayed(&[]), same);
-    assert_eq!(looking.replayed(&["--since", "1h"]), same);
+    assert_eq!(looking.replay(&[]), same);
+    assert_eq!(looking.replay(&["--since", "1h"]), same);
     let none = Replayed { calls: 0, looser: vec![], stricter: vec![], same: 0 };
-    assert_eq!(looking.replayed(&["--since", "2999-01-01"]), none);
+    assert_eq!(looking.replay(&["--since", "2999-01-01"]), none);
 
     let policy = |docs: &str| {
         let rule = |name: &str, condition, then: &str| json!({ "name": name, "if": condition, "then": then });
@@ -141,7 +141,7 @@ fn audit_log_is_replayed_with_current_and_other_policy() {
         stricter: vec![quiet.clone()],
         same: 6,
     };
-    assert_eq!(looking.replayed(&["--policy", &policy("allow")]), opened);
+    assert_eq!(looking.replay(&["--policy", &policy("allow")]), opened);
     // A deny rule overrides grants.
     let closed = Replayed {
         calls: 9,
@@ -153,5 +153,5 @@ fn audit_log_is_replayed_with_current_and_other_policy() {
         ],
         same: 5,
     };
-    assert_eq!(looking.replayed(&["--policy", &policy("deny")]), closed);
+    assert_eq!(looking.replay(&["--policy", &policy("deny")]), closed);
 }

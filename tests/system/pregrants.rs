@@ -14,7 +14,7 @@ const MISSING: &str = "os error 2)";
 const READ_ONLY: &str = "os error 30)";
 
 /// Returns a pregrant of a path for the only connected client.
-fn gift(world: &World, path: &Path, access: &[Access], lifetime: Lifetime) -> Gift {
+fn pregrant(world: &World, path: &Path, access: &[Access], lifetime: Lifetime) -> Gift {
     let known = world.daemon.known_clients();
     assert_eq!(known.len(), 1, "{known:?}");
     assert_eq!((&known[0].servers, &known[0].live), (&vec!["hostile".into()], &vec!["hostile".into()]));
@@ -29,7 +29,7 @@ fn only_grant(world: &World) -> GrantView {
     grants.remove(0)
 }
 
-fn seen(client: &mut Client, path: &Path, text: &str) {
+fn wait_for_content(client: &mut Client, path: &Path, text: &str) {
     eventually("the grant is mounted", BOUND, || client.sneak(path).text == text);
 }
 
@@ -39,14 +39,14 @@ fn pregranted_folder_opens_without_a_question_and_its_siblings_do_not() {
     let (inside, beside) = (world.file("docs/a/secret.txt", "secret"), world.file("docs/b.txt", "other"));
     let mut client = world.connect("hostile");
     client.sneak(&inside).refused(MISSING);
-    let given = gift(&world, &world.path("docs/a"), &[Access::Read], Lifetime::Hour);
+    let given = pregrant(&world, &world.path("docs/a"), &[Access::Read], Lifetime::Hour);
     let path = world.wait(world.daemon.give(given)).unwrap();
     assert_eq!(path, world.path("docs/a").to_str().unwrap());
     let grant = only_grant(&world);
     assert_eq!(grant.path, path);
     assert_eq!((grant.kind.as_str(), grant.access.as_slice()), ("folder", ["read".to_owned()].as_slice()));
     assert_eq!(grant.provenance, "you picked it in the window");
-    seen(&mut client, &inside, "secret");
+    wait_for_content(&mut client, &inside, "secret");
     assert_eq!(client.open(&inside).ok(), "secret");
     client.sneak(&beside).refused(MISSING);
     client.scribble(&inside).refused(READ_ONLY);
@@ -61,7 +61,7 @@ fn pregrant_cannot_exceed_the_offers_of_a_question() {
     world.file(".ssh/id_ed25519", "key");
     let _client = world.connect("hostile");
     let give = |path: &str, access: &[Access], lifetime| {
-        world.wait(world.daemon.give(gift(&world, &world.path(path), access, lifetime)))
+        world.wait(world.daemon.give(pregrant(&world, &world.path(path), access, lifetime)))
     };
     for protected in ["", ".ssh", ".ssh/id_ed25519"] {
         assert!(
@@ -69,7 +69,7 @@ fn pregrant_cannot_exceed_the_offers_of_a_question() {
             "{protected}"
         );
     }
-    let ours = gift(&world, &world.home.config, &[Access::Read], Lifetime::Hour);
+    let ours = pregrant(&world, &world.home.config, &[Access::Read], Lifetime::Hour);
     assert!(matches!(world.wait(world.daemon.give(ours)), Err(GiveError::Limits(_))));
     assert!(matches!(give("docs/none", &[Access::Read], Lifetime::Hour), Err(GiveError::NoFile(_))));
     assert!(matches!(give("docs", &[], Lifetime::Hour), Err(GiveError::NoAccess)));
@@ -79,7 +79,7 @@ fn pregrant_cannot_exceed_the_offers_of_a_question() {
     assert!(matches!(tasks(&[Access::Read, Access::Write]), Err(GiveError::RunsLater(_))));
     let stranger = Gift {
         client: "/bin/other".into(),
-        ..gift(&world, &world.path("docs"), &[Access::Read], Lifetime::Hour)
+        ..pregrant(&world, &world.path("docs"), &[Access::Read], Lifetime::Hour)
     };
     assert!(matches!(world.wait(world.daemon.give(stranger)), Err(GiveError::UnknownClient(_))));
     assert_eq!(world.grants(), []);
@@ -94,9 +94,9 @@ fn grant_can_be_narrowed_or_extended_but_never_widened() {
     let world = hostile::world();
     let (inside, outside) = (world.file("docs/a/f.txt", "f"), world.file("docs/g.txt", "g"));
     let mut client = world.connect("hostile");
-    let both = gift(&world, &world.path("docs"), &[Access::Read, Access::Write], Lifetime::QuarterHour);
+    let both = pregrant(&world, &world.path("docs"), &[Access::Read, Access::Write], Lifetime::QuarterHour);
     world.wait(world.daemon.give(both)).unwrap();
-    seen(&mut client, &outside, "g");
+    wait_for_content(&mut client, &outside, "g");
     let change = |terms| {
         let id = only_grant(&world).id;
         world.wait(world.daemon.change_grant(&id, terms))
@@ -129,9 +129,9 @@ fn revoked_grant_is_restored_on_its_terms_while_session_lives() {
     let world = hostile::world();
     let file = world.file("docs/f.txt", "f");
     let mut client = world.connect("hostile");
-    let given = gift(&world, &file, &[Access::Read], Lifetime::Session);
+    let given = pregrant(&world, &file, &[Access::Read], Lifetime::Session);
     world.wait(world.daemon.give(given)).unwrap();
-    seen(&mut client, &file, "f");
+    wait_for_content(&mut client, &file, "f");
     let old = only_grant(&world);
     let held = world.daemon.holding(&old.id).unwrap();
     assert!(matches!(world.request(Request::Revoke { grant: old.id.clone() }), Reply::Revoked { .. }));
@@ -141,7 +141,7 @@ fn revoked_grant_is_restored_on_its_terms_while_session_lives() {
     let again = only_grant(&world);
     assert_eq!((&again.path, &again.session, &again.access), (&old.path, &old.session, &old.access));
     assert_ne!(again.id, old.id);
-    seen(&mut client, &file, "f");
+    wait_for_content(&mut client, &file, "f");
     client.hang_up();
     eventually("the session ends", BOUND, || world.sessions().is_empty());
     assert!(matches!(world.wait(world.daemon.give_again(held)), Err(GiveError::NoSession)));
@@ -153,11 +153,11 @@ fn user_restart_of_server_keeps_session_and_grants() {
     let world = hostile::world();
     let file = world.file("docs/f.txt", "f");
     let mut client = world.connect("hostile");
-    world.wait(world.daemon.give(gift(&world, &file, &[Access::Read], Lifetime::Session))).unwrap();
-    seen(&mut client, &file, "f");
+    world.wait(world.daemon.give(pregrant(&world, &file, &[Access::Read], Lifetime::Session))).unwrap();
+    wait_for_content(&mut client, &file, "f");
     let before = world.sessions().remove(0);
     world.wait(world.daemon.restart_server(&before.id)).unwrap();
-    seen(&mut client, &file, "f");
+    wait_for_content(&mut client, &file, "f");
     let after = world.sessions().remove(0);
     assert_eq!(after.id, before.id);
     assert_ne!(after.server_pid, before.server_pid);
@@ -165,8 +165,8 @@ fn user_restart_of_server_keeps_session_and_grants() {
 }
 
 /// Returns a pregrant of a named resource for the only connected client.
-fn named(world: &World, what: GiftOf, lifetime: Lifetime) -> Result<String, GiveError> {
-    let gift = Gift { what, ..gift(world, &world.path("docs"), &[Access::Read], lifetime) };
+fn pregrant_resource(world: &World, what: GiftOf, lifetime: Lifetime) -> Result<String, GiveError> {
+    let gift = Gift { what, ..pregrant(world, &world.path("docs"), &[Access::Read], lifetime) };
     world.wait(world.daemon.give(gift))
 }
 
@@ -181,11 +181,20 @@ fn pregranted_tool_needs_no_question_and_tools_naming_resources_are_rejected() {
     let tool = |name: &str| GiftOf::Tool(name.to_owned());
     assert!(world.daemon.known_clients()[0].tools["hostile"].contains(&"now".to_owned()));
     assert!(!world.daemon.known_clients()[0].tools["hostile"].contains(&"open".to_owned()));
-    assert!(matches!(named(&world, tool("open"), Lifetime::Hour), Err(GiveError::NamesThings(_))));
-    assert!(matches!(named(&world, tool("none"), Lifetime::Hour), Err(GiveError::UnknownTool(_))));
-    assert!(matches!(named(&world, tool("run"), Lifetime::Always), Err(GiveError::ToolForAlways(_))));
+    assert!(matches!(
+        pregrant_resource(&world, tool("open"), Lifetime::Hour),
+        Err(GiveError::NamesThings(_))
+    ));
+    assert!(matches!(
+        pregrant_resource(&world, tool("none"), Lifetime::Hour),
+        Err(GiveError::UnknownTool(_))
+    ));
+    assert!(matches!(
+        pregrant_resource(&world, tool("run"), Lifetime::Always),
+        Err(GiveError::ToolForAlways(_))
+    ));
     assert_eq!(world.grants(), []);
-    assert_eq!(named(&world, tool("now"), Lifetime::Hour).unwrap(), "now");
+    assert_eq!(pregrant_resource(&world, tool("now"), Lifetime::Hour).unwrap(), "now");
     let grant = only_grant(&world);
     assert_eq!(
         (grant.kind.as_str(), grant.path.as_str(), grant.provenance.as_str()),
@@ -202,7 +211,7 @@ fn host_is_pregranted_only_where_network_is_permitted() {
     let network = serde_json::json!({ "network": { "allowedDomains": [], "deniedDomains": ["evil.example.test"], "askUnknown": true } });
     let world = hostile::contained(&network);
     let _client = world.connect("hostile");
-    let give = |host: &str| named(&world, GiftOf::Host(host.to_owned()), Lifetime::Hour);
+    let give = |host: &str| pregrant_resource(&world, GiftOf::Host(host.to_owned()), Lifetime::Hour);
     for bad in ["https://a.example.test", "*", "printer", "a.example.test:0"] {
         assert!(matches!(give(bad), Err(GiveError::Host(_))), "{bad}");
     }
@@ -215,6 +224,6 @@ fn host_is_pregranted_only_where_network_is_permitted() {
     assert_eq!(only_grant(&world).kind, "host");
     let shut = hostile::world();
     let _client = shut.connect("hostile");
-    let refused = named(&shut, GiftOf::Host("a.example.test".to_owned()), Lifetime::Hour);
+    let refused = pregrant_resource(&shut, GiftOf::Host("a.example.test".to_owned()), Lifetime::Hour);
     assert!(matches!(refused, Err(GiveError::OutOfReach { .. })), "{refused:?}");
 }

@@ -34,7 +34,7 @@ fn begin_raw_call(client: &mut Client, id: u64, tool: &str, arguments: &str) {
     client.send_raw(format!("{line}\n").as_bytes());
 }
 
-fn take_back(client: &mut Client, id: u64) {
+fn cancel(client: &mut Client, id: u64) {
     client.send(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }),
     );
@@ -110,7 +110,7 @@ fn answer_to_cancelled_call_is_not_used_for_reused_id() {
     world.user.will(Next::Ignore);
     begin_raw_call(&mut client, 77, "open", &json!({ "path": harmless }).to_string());
     wait_for_questions(&world, 1);
-    take_back(&mut client, 77);
+    cancel(&mut client, 77);
     eventually("the question is withdrawn", BOUND, || world.user.withdrawn() == [Withdrawn::Cancelled]);
     world.user.will(Next::Ignore);
     begin_raw_call(&mut client, 77, "open", &json!({ "path": secret }).to_string());
@@ -141,7 +141,7 @@ fn calls_queued_behind_a_cancelled_call_count_as_questions() {
         world.user.will(Next::Ignore);
         let next = client.begin_call("open", json!({ "path": file }));
         waiting(n);
-        take_back(&mut client, first);
+        cancel(&mut client, first);
         first = next;
         if n < 3 {
             wait_for_questions(&world, n + 1);

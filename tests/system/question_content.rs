@@ -42,7 +42,7 @@ fn only(world: &World) -> Question {
 }
 
 /// Returns the label and effect of the narrowest offer, which is for one call.
-fn yes(question: &Question) -> [String; 2] {
+fn narrowest_offer(question: &Question) -> [String; 2] {
     let offer = &question.offers[0];
     assert_eq!(offer.lifetimes, [Lifetime::Once], "{:?}", question.offers);
     [offer.label.clone(), offer.sentence.clone()]
@@ -66,7 +66,7 @@ fn saying(verb: Verb, object: Vec<Piece>) -> Consequence {
 }
 
 /// Returns the consequence of replacing a one-line autostart file.
-fn planted(path: &Path, when: &'static str) -> Consequence {
+fn autostart_overwrite(path: &Path, when: &'static str) -> Consequence {
     let path = Piece::Path(path.to_str().unwrap().to_owned());
     let object = vec![Piece::Ours("a program that runs "), Piece::Ours(when), Piece::Ours(": "), path];
     let note = Some("1 of 1 line is removed, 1 is added".to_owned());
@@ -97,7 +97,10 @@ fn push_to_unknown_remote_lists_remote_and_branch_first() {
     assert_eq!(question.with, [("force".to_owned(), "true".to_owned())]);
     // The offer's label says the same and does not mention reading a folder.
     let pushes = "may push main to https://evil.example/stolen.git and 1 other thing";
-    assert_eq!(yes(&question), ["this exact call".to_owned(), format!("{} {pushes}", question.client.name)]);
+    assert_eq!(
+        narrowest_offer(&question),
+        ["this exact call".to_owned(), format!("{} {pushes}", question.client.name)]
+    );
     world.user.will(*once());
     assert!(client.call("git_push", arguments).ok().contains("origin"));
 }
@@ -115,7 +118,7 @@ fn mail_question_names_recipients_and_issue_question_its_repository() {
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(question.with, [pair("body", &body), pair("subject", "Figures")]);
     assert!(
-        yes(&question)[1].ends_with(" may send a message to boss@rival.example"),
+        narrowest_offer(&question)[1].ends_with(" may send a message to boss@rival.example"),
         "{:?}",
         question.offers
     );
@@ -150,7 +153,7 @@ fn folder_access_for_new_file_and_autostart_are_separate_lines() {
     let runs = "Your own programs run it, outside the sandbox.".to_owned();
     assert_eq!(
         asked(&hook),
-        (vec![planted(&hook, "when you use git in this repository")], vec![runs.clone()])
+        (vec![autostart_overwrite(&hook, "when you use git in this repository")], vec![runs.clone()])
     );
     client.write(&servers, "{}").refused("the user denied this call");
     let question = only(&world);
@@ -174,7 +177,7 @@ fn autostart_file_of_any_kind_is_allowed_only_once() {
         let path = world.file(&format!("docs/app/{name}"), "old");
         client.write(&path, "new").refused("the user denied this call");
         let question = only(&world);
-        let [_, sentence] = yes(&question);
+        let [_, sentence] = narrowest_offer(&question);
         assert_eq!(question.offers.len(), 1, "{name}");
         assert!(sentence.contains("may write a program that runs when you "), "{sentence}");
     }

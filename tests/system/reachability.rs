@@ -16,7 +16,7 @@ fn world(sandbox: &Value) -> World {
 }
 
 /// Calls a tool that names no resource, and returns the number of questions.
-fn asks(world: &World, client: &mut Client) -> usize {
+fn count_questions(world: &World, client: &mut Client) -> usize {
     client.call("echo", json!({ "n": 1, "text": "/etc/passwd" }));
     world.user.asked().len()
 }
@@ -55,7 +55,7 @@ fn server_with_any_access_requires_approval() {
             std::fs::remove_file(prepared.home.policy().join("compiled-policy.json")).unwrap();
         });
         let mut client = world.connect("hostile");
-        assert_eq!(asks(&world, &mut client), 1, "{open}");
+        assert_eq!(count_questions(&world, &mut client), 1, "{open}");
     }
 }
 
@@ -64,14 +64,14 @@ fn granted_access_requires_approval_until_revoked() {
     let world = world(&json!({}));
     let file = world.file("docs/plan.txt", "secret");
     let mut client = world.connect("hostile");
-    assert_eq!(asks(&world, &mut client), 0);
+    assert_eq!(count_questions(&world, &mut client), 0);
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     client.open(&file).ok();
     assert_eq!(world.user.asked().len(), 1);
     // The file is now mounted for all of the server's tools.
-    assert_eq!(asks(&world, &mut client), 1);
+    assert_eq!(count_questions(&world, &mut client), 1);
     world.revoke_only_grant();
-    eventually("no question is asked any more", BOUND, || asks(&world, &mut client) == 0);
+    eventually("no question is asked any more", BOUND, || count_questions(&world, &mut client) == 0);
 }
 
 #[test]
@@ -83,12 +83,12 @@ fn one_call_grant_makes_concurrent_calls_ask() {
     let lingers = client.begin_call("linger", json!({ "path": file }));
     eventually("the file is mounted", std::time::Duration::from_secs(10), || !world.grants().is_empty());
     world.user.asked();
-    assert_eq!(asks(&world, &mut client), 1);
+    assert_eq!(count_questions(&world, &mut client), 1);
     let cancelled =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": lingers } });
     client.send(&cancelled);
     eventually("the call is free again", std::time::Duration::from_secs(10), || {
-        asks(&world, &mut client) == 0
+        count_questions(&world, &mut client) == 0
     });
 }
 

@@ -10,7 +10,7 @@ mod tls;
 use crate::client::{BOUND, Client};
 use crate::scripted_user::{Next, paths};
 use crate::world::{World, eventually};
-pub use fake_server::Far;
+pub use fake_server::FakeServer;
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ impl Client {
 }
 
 /// Returns all audit entries of an event.
-fn recorded(world: &World, event: &str) -> Vec<Value> {
+fn audit_entries(world: &World, event: &str) -> Vec<Value> {
     let log = world.log();
     let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     entries.filter(|entry| entry["event"] == event).collect()
@@ -53,7 +53,7 @@ fn recorded(world: &World, event: &str) -> Vec<Value> {
 
 #[test]
 fn remote_server_calls_are_judged_approved_and_recorded() {
-    let far = Far::start();
+    let far = FakeServer::start();
     let headers = json!({ "Authorization": "Bearer abc123def", "X-Team": "blue" });
     let world = world(&json!({ "type": "http", "url": far.url(), "headers": headers }));
     let report = world.file("docs/report.txt", "numbers");
@@ -92,7 +92,7 @@ fn remote_server_calls_are_judged_approved_and_recorded() {
     let greeting = &all[0];
     assert_eq!((greeting.method(), greeting.header("mcp-session-id")), ("initialize", ""));
     assert_eq!(greeting.body["params"]["capabilities"], json!({}), "the server gets no roots");
-    let later = |asked: &fake_server::Asked| {
+    let later = |asked: &fake_server::ReceivedRequest| {
         (
             asked.header("mcp-session-id") == fake_server::SESSION,
             asked.header("mcp-protocol-version") == "2025-06-18",
@@ -102,7 +102,7 @@ fn remote_server_calls_are_judged_approved_and_recorded() {
     let calls: Vec<_> = all.iter().filter(|asked| asked.method() == "tools/call").collect();
     assert_eq!((calls.len(), calls[0].header("mcp-name")), (2, "say"));
 
-    let reached = recorded(&world, "network");
+    let reached = audit_entries(&world, "network");
     assert!(!reached.is_empty());
     for entry in &reached {
         assert_eq!((&entry["host"], &entry["sandboxed"]), (&json!("127.0.0.1"), &json!(false)));
@@ -114,7 +114,7 @@ fn remote_server_calls_are_judged_approved_and_recorded() {
 
 #[test]
 fn remote_server_grant_allows_calls_and_mounts_nothing() {
-    let far = Far::start();
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let report = world.file("docs/report.txt", "numbers");
     let mut client = world.connect("far");
@@ -132,7 +132,7 @@ fn remote_server_grant_allows_calls_and_mounts_nothing() {
 
 #[test]
 fn remote_server_tools_can_be_annotated() {
-    let far = Far::start();
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url(), "headers": { "X-Key": "k-1" } }));
     let ironcurtain = |arguments: &[&str]| {
         let mut command = std::process::Command::new(world.programs.join("ironcurtain"));

@@ -90,7 +90,7 @@ fn round(world: &World, client: &mut Client, secret: &Path) -> Round {
     let grant = world.grants()[0].id.clone();
     let (done, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (requested, proved, restarts, calls) = std::thread::scope(|scope| {
-        let looping = scope.spawn(|| looping(client, secret, &done, &answered));
+        let looping = scope.spawn(|| call_continuously(client, secret, &done, &answered));
         eventually("the calls are running", BOUND, || answered.load(Ordering::Relaxed) > 10 * LOOPING);
         let requested = Instant::now();
         let reply = world.request(Request::Revoke { grant });
@@ -107,7 +107,7 @@ fn round(world: &World, client: &mut Client, secret: &Path) -> Round {
 }
 
 /// Keeps a constant number of calls in flight until stopped. Returns when each was sent and whether it was allowed.
-fn looping(
+fn call_continuously(
     client: &mut Client,
     secret: &Path,
     done: &AtomicBool,
@@ -149,7 +149,7 @@ fn grants(machine: &Machine) -> Vec<Value> {
     listed["grants"].as_array().unwrap().clone()
 }
 
-fn said(machine: &Machine, arguments: &[&str]) -> String {
+fn command_output(machine: &Machine, arguments: &[&str]) -> String {
     String::from_utf8(machine.command(arguments).stdout).unwrap()
 }
 
@@ -184,8 +184,8 @@ fn revoke_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&Machi
     let ending = listed.iter().find(|grant| grant["id"] == json!(id)).unwrap();
     let words = ending["ending"].as_str().unwrap();
     assert!(words.starts_with("it is denied since ") && words.contains(because), "{words}");
-    assert!(said(&machine, &["grants"]).contains("BEING REVOKED: it is denied since"));
-    let status = said(&machine, &["status"]);
+    assert!(command_output(&machine, &["grants"]).contains("BEING REVOKED: it is denied since"));
+    let status = command_output(&machine, &["status"]);
     assert!(
         status.contains(" is protecting only partly ") && status.contains("1 grant that ended is denied"),
         "{status}"
@@ -206,7 +206,9 @@ fn revoke_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&Machi
         || grants(&machine).iter().map(|grant| grant["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
     eventually("only the other grant is left", BOUND, || ids() == [kept.clone()]);
     eventually("the revocation is recorded", BOUND, || recorded_ends(&machine, &id) >= 1);
-    eventually("no problem is reported", BOUND, || said(&machine, &["status"]).contains(" is protecting "));
+    eventually("no problem is reported", BOUND, || {
+        command_output(&machine, &["status"]).contains(" is protecting ")
+    });
     assert_eq!(client.open(&other).ok(), "other");
     let again = machine.command(&["grants", "revoke", &id]);
     let again = String::from_utf8(again.stderr).unwrap();
@@ -263,9 +265,9 @@ fn revocation_in_read_only_folder_is_stored_through_open_files() {
     let state = machine.home.state.clone();
     let set = |mode| std::fs::set_permissions(&state, std::fs::Permissions::from_mode(mode)).unwrap();
     set(0o500);
-    let told = said(&machine, &["grants", "revoke", &id]);
+    let told = command_output(&machine, &["grants", "revoke", &id]);
     assert!(told.starts_with(&format!("Revoked: {id}")) && !told.contains("NOT SAVED"), "{told}");
-    assert!(said(&machine, &["status"]).contains(" is protecting "));
+    assert!(command_output(&machine, &["status"]).contains(" is protecting "));
     client.sneak(&secret).refused("os error 2)");
     assert_eq!(client.open(&other).ok(), "other");
     machine.kill();
@@ -307,7 +309,7 @@ fn kill_during_revocation_keeps_log_and_grants_consistent() {
         });
         machine.start();
         eventually("pending entries are stored", BOUND, || {
-            said(&machine, &["status"]).contains(" is protecting ")
+            command_output(&machine, &["status"]).contains(" is protecting ")
         });
         let left = grants(&machine);
         let is_there = left.iter().any(|grant| grant["id"] == json!(id) && grant["ending"].is_null());

@@ -49,7 +49,7 @@ fn connect(world: &World, capabilities: &Value) -> Client {
 }
 
 /// Answers as a model.
-fn model(client: &mut Client) -> Value {
+fn answer_as_model(client: &mut Client) -> Value {
     let asked = client.wait_for(|m| m["method"] == "sampling/createMessage");
     let result =
         json!({ "role": "assistant", "content": { "type": "text", "text": "a bill" }, "model": "m" });
@@ -64,7 +64,7 @@ fn sampling_question_shows_full_text_and_approval_reaches_the_model() {
     let mut client = connect(&world, &json!({ "sampling": {} }));
     assert!(client.call("now", json!({})).ok().contains("\"sampling\": {}"));
     let call = client.begin_call("heard", json!({}));
-    let asked = model(&mut client);
+    let asked = answer_as_model(&mut client);
     assert_eq!(asked["params"]["messages"][0]["content"]["text"], "what is in the letter?");
     assert!(client.outcome(call).ok().contains("a bill"));
     let question = world.user.asked().remove(0);
@@ -90,7 +90,7 @@ fn denied_sampling_never_reaches_client_and_server_gets_error() {
     // The next one may be allowed.
     world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
     let call = client.begin_call("heard", json!({}));
-    model(&mut client);
+    answer_as_model(&mut client);
     assert!(client.outcome(call).ok().contains("a bill"));
 }
 
@@ -99,7 +99,7 @@ fn sampling_setting_allows_or_denies_without_a_question() {
     let allowing = world("allow");
     let mut client = connect(&allowing, &json!({ "sampling": {} }));
     let call = client.begin_call("heard", json!({}));
-    model(&mut client);
+    answer_as_model(&mut client);
     assert!(client.outcome(call).ok().contains("a bill"));
     assert!(allowing.user.asked().is_empty() && allowing.log().contains("`sampling` is `allow`"));
 
@@ -134,7 +134,7 @@ fn sampling_approval_covers_one_request() {
     }
     assert!(!world.log().contains("it waits for the answer to the same question"));
     world.user.answer_late(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
-    model(&mut clients[0]);
+    answer_as_model(&mut clients[0]);
     assert!(clients[0].outcome(calls[0]).ok().contains("a bill"));
     assert_eq!(
         (world.questions().waiting.len(), world.user.withdrawn()),
@@ -172,7 +172,7 @@ fn unanswered_sampling_request_accepts_no_late_approval() {
     // The next request is a separate question with its own approval.
     world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
     let call = client.begin_call("heard", json!({}));
-    model(&mut client);
+    answer_as_model(&mut client);
     assert!(client.outcome(call).ok().contains("a bill"));
     assert_eq!(world.user.asked().len(), 1);
 }
@@ -191,7 +191,7 @@ fn paused_agent_gets_no_sampling_even_if_setting_allows() {
     assert!(refused.ok().contains("the user paused this agent"), "{}", refused.text);
     assert_eq!(world.request(Request::Resume { session }), Reply::Done);
     let call = client.begin_call("heard", json!({}));
-    model(&mut client);
+    answer_as_model(&mut client);
     assert!(client.outcome(call).ok().contains("a bill"));
     assert!(world.user.asked().is_empty());
 }

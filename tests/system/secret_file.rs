@@ -76,13 +76,13 @@ pub fn type_at_terminal(ours: &Path, arguments: &[&str], lines: &[(&str, &str)])
 }
 
 /// Stores the secret in a new file.
-pub fn make(ours: &Path) -> PathBuf {
+pub fn create_file_with_secret(ours: &Path) -> PathBuf {
     let made = run(ours, &["secrets", "set", "api", "--make-file"], &format!("{SECRET}\n{PASSPHRASE}\n"));
     assert!(made.0 && made.1.contains("secrets.age` has `api`"), "{made:?}");
     ours.join("state/secrets.age")
 }
 
-fn greet(world: &World, server: &str) -> (Client, Value) {
+fn initialize(world: &World, server: &str) -> (Client, Value) {
     let mut client = world.start(server);
     let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     let answer = client.request("initialize", params);
@@ -90,7 +90,7 @@ fn greet(world: &World, server: &str) -> (Client, Value) {
 }
 
 fn refusal(world: &World) -> String {
-    greet(world, "hostile").1["error"]["message"].as_str().unwrap().to_owned()
+    initialize(world, "hostile").1["error"]["message"].as_str().unwrap().to_owned()
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn unlocked_file_secret_reaches_only_its_server() {
         assert!(not_asked.1.contains("or keep secrets in an encrypted file"), "{not_asked:?}");
         assert!(!ours.join("state/secrets.age").exists(), "the file was not chosen");
 
-        let file = make(&ours);
+        let file = create_file_with_secret(&ours);
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         let bytes = fs::read(&file).unwrap();
         let head = String::from_utf8_lossy(&bytes[..70]).into_owned();
@@ -133,10 +133,7 @@ fn unlocked_file_secret_reaches_only_its_server() {
         let status = || run(&ours, &["status"], "").1;
         assert!(status().contains("LOCKED: unlock with `ironcurtain secrets unlock`"), "{}", status());
         let looked = run(&ours, &["doctor", "--allow-root"], "").1;
-        assert!(
-            looked.contains("warning  secrets: stored in the encrypted file"),
-            "{looked}"
-        );
+        assert!(looked.contains("warning  secrets: stored in the encrypted file"), "{looked}");
         assert!(looked.contains("warning  server hostile: not started for this check"), "{looked}");
 
         let wrong = run(&ours, &["secrets", "unlock"], "four other words\n");
@@ -180,7 +177,7 @@ fn full_disk_and_external_change_lose_no_secret() {
     on_a_bus("secret_file::full_disk_and_external_change_lose_no_secret", NONE, || {
         let place = TestHome::new(|_| {});
         let ours = place.ours();
-        let file = make(&ours);
+        let file = create_file_with_secret(&ours);
         let whole = fs::read(&file).unwrap();
         // Limits file sizes to zero.
         let mut full = Command::new("sh");
@@ -222,7 +219,7 @@ fn returning_keyring_is_not_mixed_with_secrets_file() {
         };
         let refused = with_keyring(&place.ours(), &["secrets", "set", "api", "--make-file"], SECRET);
         assert!(!refused.0 && refused.1.contains("secrets are stored in the keyring"), "{refused:?}");
-        make(&place.ours());
+        create_file_with_secret(&place.ours());
         let set =
             with_keyring(&place.ours(), &["secrets", "set", "more"], &format!("another\n{PASSPHRASE}\n"));
         assert!(set.0 && set.1.contains("Stored `more` in the encrypted file"), "{set:?}");
@@ -267,7 +264,7 @@ fn missing_key_of_catalog_server_is_reported_before_download() {
         let wanted = "`brave-search` needs a secret first; run: ironcurtain secrets set brave-search   (There is no keyring here; you will \
                 be offered an encrypted file.)";
         assert!(!missed.0 && missed.1.contains(wanted), "{missed:?}");
-        make(&ours);
+        create_file_with_secret(&ours);
         let missed = run(&ours, &add, &format!("{PASSPHRASE}\n"));
         let wanted = "`brave-search` needs a secret first; run: ironcurtain secrets set brave-search\n";
         assert!(!missed.0 && missed.1.contains(wanted) && !missed.1.contains("Download"), "{missed:?}");

@@ -4,7 +4,7 @@
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
-use crate::remote_servers::Far;
+use crate::remote_servers::FakeServer;
 use crate::scripted_user::ScriptedUser;
 use crate::test_home::{Prepared, TestHome};
 use crate::world::{World, eventually, programs};
@@ -139,7 +139,7 @@ fn secret_reaches_only_the_server_that_names_it() {
         assert_eq!(proof(&world, &mut client), sha256(SECRET));
         assert_eq!(command_lines_with(SECRET), Vec::<String>::new());
 
-        let far = Far::start();
+        let far = FakeServer::start();
         let headers = json!({ "Authorization": "Bearer keyring:api", "X-Key": "keyring:api" });
         let path = world.home.config.join("mcp-servers.json");
         fs::write(&path, json!({ "far": { "url": far.url(), "headers": headers } }).to_string()).unwrap();
@@ -243,7 +243,7 @@ fn without_keyring_secrets_are_refused_and_stored_nowhere() {
 }
 
 /// Truncates the log together with the file that stores its head.
-fn cut(home: &ironcurtain_daemon::Home) {
+fn truncate_log(home: &ironcurtain_daemon::Home) {
     let log = home.audit().join("audit.jsonl");
     let text = fs::read_to_string(&log).unwrap();
     let kept: Vec<&str> = text.lines().take(3).collect();
@@ -278,7 +278,7 @@ fn keyring_detects_log_truncated_with_its_head() {
         });
         assert_eq!(world.status().troubles, Vec::<String>::new());
         world.restart_after(|| {
-            cut(&home);
+            truncate_log(&home);
             let (whole, said) = verify();
             assert!(!whole && said.contains("it ends after 3 of"), "{said}");
         });

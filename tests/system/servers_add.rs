@@ -179,7 +179,7 @@ fn bundle_is_added_with_the_chosen_folder() {
 }
 
 /// Creates a world with a bundle server whose tool runs `first` and then writes a note to its folder.
-fn noting(first: &str) -> World {
+fn world_with_note_server(first: &str) -> World {
     let put = "def put():\n    try: open(sys.argv[1] + '/note.txt', 'w').write('x')\n    except OSError as e: return str(e)\n    return 'kept'\n";
     let answer = "if m.get('method') == 'tools/call': print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': {'content': [{'type': 'text', 'text': put()}]}}), flush=True); continue";
     let tools = json!({ "tools": [tool("put", &[])] }).to_string();
@@ -207,7 +207,7 @@ fn noting(first: &str) -> World {
 
 #[test]
 fn bundle_folder_is_mounted_only_between_approval_and_revocation() {
-    let world = noting("");
+    let world = world_with_note_server("");
     let (folder, note) = (world.path("notes"), world.path("notes/note.txt"));
     let mut client = world.connect("notes");
     let put = |client: &mut Client| client.call("put", json!({})).text;
@@ -238,7 +238,8 @@ fn bundle_folder_is_mounted_only_between_approval_and_revocation() {
 
 #[test]
 fn server_needing_its_folder_at_start_waits_for_approval() {
-    let world = noting("put()\nif not os.path.isdir(sys.argv[1]): sys.exit('where is my folder?')");
+    let world =
+        world_with_note_server("put()\nif not os.path.isdir(sys.argv[1]): sys.exit('where is my folder?')");
     let mut client = world.start("notes");
     let greeting = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
     let refused = client.request("initialize", greeting);
@@ -252,7 +253,7 @@ fn server_needing_its_folder_at_start_waits_for_approval() {
 
 #[test]
 fn revocation_does_not_wait_for_a_pending_approval() {
-    let world = noting("");
+    let world = world_with_note_server("");
     let other = world.file("docs/other.txt", "other");
     world.user.will(Next::Ignore);
     let mut client = world.start("notes");

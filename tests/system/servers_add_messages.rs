@@ -1,9 +1,9 @@
 //! What the commands say about a server and its tools, compared with the behaviour of a session.
 
 use crate::annotating::{served, tool};
-use crate::remote_servers::Far;
+use crate::remote_servers::FakeServer;
 use crate::scripted_user::Next;
-use crate::secret_file::{PASSPHRASE, make, run};
+use crate::secret_file::{PASSPHRASE, create_file_with_secret, run};
 use crate::world::{World, is_root};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use ironcurtain_protocol::{Reply, Request};
@@ -38,7 +38,7 @@ fn world(servers: &Value) -> World {
     })
 }
 
-fn told(world: &World, words: &[&str]) -> String {
+fn command_output(world: &World, words: &[&str]) -> String {
     let root: &[&str] = if is_root() && words.contains(&"annotate") { &["--allow-root"] } else { &[] };
     let (done, said) = run(&world.ours(), &[words, root].concat(), "");
     assert!(done, "{said}");
@@ -47,10 +47,10 @@ fn told(world: &World, words: &[&str]) -> String {
 
 #[test]
 fn unannotated_tool_behaves_as_the_command_says() {
-    let far = Far::start();
+    let far = FakeServer::start();
     let tools = json!({ "tools": [tool("zap", &["what"])] });
     let list = tools.to_string();
-    far.will(move |asked, back| {
+    far.set_behaviour(move |asked, back| {
         let lists = asked.method() == "tools/list";
         if lists {
             back.json(&json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": tools }));
@@ -77,7 +77,7 @@ fn unannotated_tool_behaves_as_the_command_says() {
     let world = world(&servers.into());
     for (name, entry, fate) in &table {
         // The argument of `zap` is undescribed.
-        let said = told(&world, &["servers", "annotate", name, "--yes"]);
+        let said = command_output(&world, &["servers", "annotate", name, "--yes"]);
         let line = format!("  zap: {}, because it is unclear what `what` means.", fate.words());
         assert!(said.contains(&line), "{name}: {line} in\n{said}");
         let mut client = world.connect(name);
@@ -109,7 +109,7 @@ fn unannotated_tool_behaves_as_the_command_says() {
 
 #[test]
 fn pasted_url_is_added_as_remote_and_asks_at_every_call() {
-    let far = Far::start();
+    let far = FakeServer::start();
     let world = World::with(|prepared| {
         let _ = fs::remove_file(prepared.home.policy().join("compiled-policy.json"));
         let ours = prepared.home.config.parent().unwrap();
@@ -130,8 +130,8 @@ fn pasted_url_is_added_as_remote_and_asks_at_every_call() {
 }
 
 /// From now on answers only requests with its token.
-fn wants_a_token(far: &Far) {
-    far.will(move |asked, back| {
+fn wants_a_token(far: &FakeServer) {
+    far.set_behaviour(move |asked, back| {
         let is_known = asked.header("authorization") == "Bearer t0ken-for-far";
         if !is_known {
             back.answer("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", "");
@@ -142,7 +142,7 @@ fn wants_a_token(far: &Far) {
 
 #[test]
 fn login_required_message_names_a_working_command() {
-    let (place, far) = (crate::test_home::TestHome::new(|_| {}), Far::start());
+    let (place, far) = (crate::test_home::TestHome::new(|_| {}), FakeServer::start());
     wants_a_token(&far);
     let url = far.url();
     let add = |more: &[&str], input: &str| {
@@ -158,10 +158,10 @@ fn login_required_message_names_a_working_command() {
 
 #[test]
 fn typed_token_is_stored_and_sent_only_after_approval() {
-    let (place, far) = (crate::test_home::TestHome::new(|_| {}), Far::start());
+    let (place, far) = (crate::test_home::TestHome::new(|_| {}), FakeServer::start());
     wants_a_token(&far);
     let (ours, url) = (place.ours(), far.url());
-    make(&ours);
+    create_file_with_secret(&ours);
     let typed = format!("t0ken-for-far\n{PASSPHRASE}\n");
     let (added, said) = run(&ours, &["servers", "add", &url, "--name", "far", "--token", "--yes"], &typed);
     assert!(added && said.contains("It gets your secret `far-token` as `Authorization`."), "{said}");

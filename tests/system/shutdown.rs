@@ -33,7 +33,7 @@ fn leave_autostart_file() -> (Machine, Client, [PathBuf; 2]) {
 }
 
 /// Returns the audit entries about the quarantine of a path.
-fn told(machine: &Machine, path: &Path) -> Vec<String> {
+fn quarantine_entries(machine: &Machine, path: &Path) -> Vec<String> {
     let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
     let about = format!("`{}`", path.to_str().unwrap());
     let lines = log.lines().filter(|line| line.contains("file-quarantined") && line.contains(&about));
@@ -42,16 +42,16 @@ fn told(machine: &Machine, path: &Path) -> Vec<String> {
 
 /// Asserts that the autostart file is gone and recorded, and that the other file is unchanged.
 #[track_caller]
-fn is_in_order(machine: &Machine, [startup, plain]: &[PathBuf; 2]) {
+fn assert_cleaned_up(machine: &Machine, [startup, plain]: &[PathBuf; 2]) {
     assert!(!startup.exists() && plain.exists());
-    let told = told(machine, startup);
+    let told = quarantine_entries(machine, startup);
     assert_eq!(told.len(), 1, "{told:?}");
     let place = machine.home.sandboxes().join("quarantine");
     assert!(told[0].contains(&format!("was moved to `{}/", place.to_str().unwrap())), "{told:?}");
 }
 
 /// Resumes the daemon.
-fn thaw(machine: &Machine) {
+fn resume(machine: &Machine) {
     kill_process(pid(machine.pid()), Signal::CONT).unwrap();
 }
 
@@ -60,9 +60,9 @@ fn sigterm_to_daemon_quarantines_autostart_files() {
     for signal in [Signal::TERM, Signal::INT] {
         let (mut machine, client, left) = leave_autostart_file();
         kill_process(pid(machine.pid()), signal).unwrap();
-        thaw(&machine);
+        resume(&machine);
         assert!(machine.wait().success());
-        is_in_order(&machine, &left);
+        assert_cleaned_up(&machine, &left);
         drop(client);
     }
 }
@@ -78,9 +78,9 @@ fn signal_to_all_processes_quarantines_autostart_files() {
         let _ = kill_process(pid(process.pid), Signal::TERM);
     }
     kill_process(pid(machine.pid()), Signal::TERM).unwrap();
-    thaw(&machine);
+    resume(&machine);
     assert!(machine.wait().success());
-    is_in_order(&machine, &left);
+    assert_cleaned_up(&machine, &left);
     machine.assert_clean(&all);
     drop(client);
 }
@@ -88,10 +88,10 @@ fn signal_to_all_processes_quarantines_autostart_files() {
 #[test]
 fn stop_command_quarantines_autostart_files() {
     let (mut machine, client, left) = leave_autostart_file();
-    thaw(&machine);
+    resume(&machine);
     assert!(machine.command(&["stop"]).status.success());
     // The command returns only after cleanup is complete and another daemon can start.
-    is_in_order(&machine, &left);
+    assert_cleaned_up(&machine, &left);
     let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
     assert!(log.lines().last().unwrap().contains("the trusted process ended"), "{log}");
     assert!(machine.wait().success());
@@ -108,17 +108,19 @@ fn killed_daemons_final_scan_runs_at_next_start_and_reports_once() {
         }
         let below = machine.kill();
         machine.assert_clean(&below);
-        assert!(left[0].exists() && told(&machine, &left[0]).is_empty());
+        assert!(left[0].exists() && quarantine_entries(&machine, &left[0]).is_empty());
         machine.start();
-        eventually("the quarantine is recorded", BOUND, || !told(&machine, &left[0]).is_empty());
-        is_in_order(&machine, &left);
+        eventually("the quarantine is recorded", BOUND, || {
+            !quarantine_entries(&machine, &left[0]).is_empty()
+        });
+        assert_cleaned_up(&machine, &left);
         // The quarantine is reported once.
         kill_process(pid(machine.pid()), Signal::TERM).unwrap();
         machine.wait();
         machine.start();
         machine.verify();
         assert!(machine.command(&["stop"]).status.success());
-        is_in_order(&machine, &left);
+        assert_cleaned_up(&machine, &left);
         machine.wait();
         drop(client);
     }
@@ -134,14 +136,20 @@ fn final_scan_completes_after_kills_at_any_instant() {
         // Varies the instant of the kill across reading the journal, scanning the folder and reporting the result.
         std::thread::sleep(std::time::Duration::from_millis(millis));
         machine.kill();
-        later += usize::from(told(&machine, &left[0]).is_empty());
+        later += usize::from(quarantine_entries(&machine, &left[0]).is_empty());
         machine.start();
-        eventually("the quarantine is recorded", BOUND, || !told(&machine, &left[0]).is_empty());
+        eventually("the quarantine is recorded", BOUND, || {
+            !quarantine_entries(&machine, &left[0]).is_empty()
+        });
         // Every final scan is complete by now. A kill between the audit entry and the journal entry causes a second
         // report.
         assert!(machine.command(&["stop"]).status.success());
         assert!(!left[0].exists() && left[1].exists());
-        assert!(matches!(told(&machine, &left[0]).len(), 1 | 2), "{:?}", told(&machine, &left[0]));
+        assert!(
+            matches!(quarantine_entries(&machine, &left[0]).len(), 1 | 2),
+            "{:?}",
+            quarantine_entries(&machine, &left[0])
+        );
         machine.wait();
         drop(client);
     }
@@ -151,7 +159,7 @@ fn final_scan_completes_after_kills_at_any_instant() {
 #[test]
 fn stop_command_names_sandboxes_still_being_scanned() {
     let (mut machine, client, left) = leave_autostart_file();
-    thaw(&machine);
+    resume(&machine);
     let session = machine.only_session();
     // Picks a process whose sandbox does not exit by itself.
     let all = descendants(machine.pid());
@@ -167,6 +175,6 @@ fn stop_command_names_sandboxes_still_being_scanned() {
     );
     assert!(stopped.status.success());
     assert!(machine.wait().success());
-    is_in_order(&machine, &left);
+    assert_cleaned_up(&machine, &left);
     drop(client);
 }

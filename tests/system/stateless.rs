@@ -86,7 +86,7 @@ fn install(prepared: &Prepared, args: &[&str]) {
 }
 
 /// Returns what the Python SDK's client reports after a conversation with a command's server.
-fn says(mode: &str, command: &mut Command) -> Value {
+fn sdk_client_report(mode: &str, command: &mut Command) -> Value {
     let (program, args) = (command.get_program().to_owned(), command.get_args().map(ToOwned::to_owned));
     let args: Vec<_> = args.collect();
     let environment: Vec<_> =
@@ -107,11 +107,11 @@ fn says(mode: &str, command: &mut Command) -> Value {
 
 fn through(world: &World, mode: &str) -> Value {
     let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
-    says(mode, shim.args(["--server", "hostile"]).env("IRONCURTAIN_HOME", world.ours()))
+    sdk_client_report(mode, shim.args(["--server", "hostile"]).env("IRONCURTAIN_HOME", world.ours()))
 }
 
 fn direct(mode: &str, args: &[&str]) -> Value {
-    says(mode, Command::new("/usr/bin/python3").arg(script("server.py")).args(args))
+    sdk_client_report(mode, Command::new("/usr/bin/python3").arg(script("server.py")).args(args))
 }
 
 /// Sends a request as a stateless client.
@@ -129,7 +129,7 @@ pub fn request(client: &mut Client, method: &str, params: Value) -> Value {
 }
 
 /// Parses the text of a tool result as JSON.
-fn told(answer: &Value) -> Value {
+fn result_json(answer: &Value) -> Value {
     let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
     serde_json::from_str(text).unwrap_or_else(|_| panic!("{answer}"))
 }
@@ -194,7 +194,7 @@ fn retry_must_match_the_judged_call() {
         assert!(refused["error"]["message"].as_str().unwrap_or_default().contains(because), "{refused}");
     }
     let done = request(&mut client, "tools/call", brings("echo", &arguments, state));
-    assert_eq!(told(&done), json!([{ "action": "decline" }, arguments]));
+    assert_eq!(result_json(&done), json!([{ "action": "decline" }, arguments]));
     let again = request(&mut client, "tools/call", brings("echo", &arguments, state));
     assert!(again["error"]["message"].as_str().unwrap().contains("is not known"), "{again}");
     let log = world.log();
@@ -232,7 +232,7 @@ fn handshake_client_gets_input_requests_of_stateless_server() {
     let asked = client.wait_for(|m| m["method"] == "elicitation/create");
     assert_eq!(asked["params"], json!({ "message": "who?" }));
     client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "accept", "content": { "a": 1 } } }));
-    let answer = told(&client.answer(id));
+    let answer = result_json(&client.answer(id));
     let root = answer[1]["r"]["roots"][0]["uri"].as_str().unwrap();
     assert_eq!(root, format!("file://{}", world.sandbox().display()));
     assert_eq!(answer[1]["n"], json!({ "action": "accept", "content": { "a": 1 } }));

@@ -2,8 +2,8 @@
 //! before approval.
 
 use crate::annotating::{listing, tool};
-use crate::remote_servers::Far;
-use crate::secret_file::{PASSPHRASE, make, run, type_at_terminal};
+use crate::remote_servers::FakeServer;
+use crate::secret_file::{PASSPHRASE, create_file_with_secret, run, type_at_terminal};
 use crate::secrets::{NONE, on_a_bus};
 use crate::test_home::TestHome;
 use serde_json::{Value, json};
@@ -35,8 +35,8 @@ fn snippet_with_secret_reference_is_refused_before_connecting() {
         let file = snippet(&place, &json!({ "url": url, "headers": { "Authorization": header } }));
         for how in ["--yes", "--later"] {
             let (added, said) = run(&place.ours(), &["servers", "add", &file, how, "--allow-root"], "");
-            let refused = "`headers.Authorization` asks for your secret `bank`, which may be another server's; if this server is to \
-                have it, pass `--secret Authorization=bank`";
+            let refused = "`headers.Authorization` asks for your secret `bank`, which may belong to another server; to pass it \
+                to this server, add `--secret Authorization=bank`";
             assert!(!added && said.contains(refused), "{said}");
         }
     }
@@ -50,8 +50,8 @@ fn snippet_with_secret_reference_is_refused_before_connecting() {
 #[test]
 fn user_secret_is_in_the_entry_but_not_in_the_trial_run() {
     on_a_bus("untrusted_snippets::user_secret_is_in_the_entry_but_not_in_the_trial_run", NONE, || {
-        let (place, far) = (TestHome::new(|_| {}), Far::start());
-        make(&place.ours());
+        let (place, far) = (TestHome::new(|_| {}), FakeServer::start());
+        create_file_with_secret(&place.ours());
         let headers = json!({ "Authorization": "Bearer <your token>", "X-Team": "blue" });
         let file = snippet(&place, &json!({ "url": far.url(), "headers": headers }));
         let words = ["servers", "add", &file, "--yes", "--secret", "Authorization=api"];
@@ -81,7 +81,7 @@ fn nothing_starts_before_approval_and_trial_run_has_no_secret() {
     on_a_bus("untrusted_snippets::nothing_starts_before_approval_and_trial_run_has_no_secret", NONE, || {
         let place = TestHome::new(|_| {});
         let ours = place.ours();
-        make(&ours);
+        create_file_with_secret(&ours);
         let (file, mark) = marking(&place);
         let words = ["servers", "add", &file, "--secret", "KEY=api", "--allow-root"];
         let first = "in its sandbox, without your secrets, to read its list of tools? [y/N]";

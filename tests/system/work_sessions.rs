@@ -183,7 +183,14 @@ impl Answers {
     }
 
     /// Records the user's answer. `folders` are the folders of the call's paths before the call.
-    fn take(&mut self, call: &Call, folders: Vec<(PathBuf, Does)>, reach: Reach, work: &Work, home: &Path) {
+    fn record_answer(
+        &mut self,
+        call: &Call,
+        folders: Vec<(PathBuf, Does)>,
+        reach: Reach,
+        work: &Work,
+        home: &Path,
+    ) {
         let paths = call.paths(home);
         let asked: BTreeSet<Does> = paths.iter().map(|(_, does)| *does).collect();
         let project = || {
@@ -254,7 +261,7 @@ fn run(name: &str) -> Questions {
                 questions.ours += 1;
                 let has = |reach: &&Reach| question.offers.iter().any(|offer| offer.reach == **reach);
                 let taken = *choice.iter().find(has).expect("something is offered for longer than one call");
-                answers.take(call, folders, taken, &work, &home);
+                answers.record_answer(call, folders, taken, &work, &home);
             }
         }
         let keys = places.into_iter().map(|place| (call.server.clone(), call.tool.clone(), place));

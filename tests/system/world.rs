@@ -42,7 +42,7 @@ impl World {
     /// Creates the world of a place with this user.
     pub fn of(place: TestHome, programs: PathBuf, user: ScriptedUser) -> Self {
         let (home, user) = (place.home.clone(), Arc::new(user));
-        let (runtime, daemon) = begin(&home, &programs, &user);
+        let (runtime, daemon) = start_daemon(&home, &programs, &user);
         Self { user, daemon, home, programs, runtime: Some(runtime), place }
     }
 
@@ -55,7 +55,7 @@ impl World {
     pub fn restart_after(&mut self, between: impl FnOnce()) {
         self.end();
         between();
-        let (runtime, daemon) = begin(&self.home, &self.programs, &self.user);
+        let (runtime, daemon) = start_daemon(&self.home, &self.programs, &self.user);
         (self.runtime, self.daemon) = (Some(runtime), daemon);
     }
 
@@ -205,7 +205,7 @@ impl World {
     }
 }
 
-fn begin(home: &Home, programs: &Path, user: &Arc<ScriptedUser>) -> (Runtime, Daemon) {
+fn start_daemon(home: &Home, programs: &Path, user: &Arc<ScriptedUser>) -> (Runtime, Daemon) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let options =
         DaemonOptions { home: home.clone(), programs: programs.to_path_buf(), allow_root: is_root() };

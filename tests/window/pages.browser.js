@@ -456,7 +456,7 @@ test("bundle is added as previewed with the picked folder, and its key is stored
   await type("bundle:level", "3");
   await press("bundle:sync");
   await press("plan-bundle");
-  await says("Works with, once you said yes for the agent: /home/ada/Documents/notes");
+  await says("Works with, after you allow it for an agent: /home/ada/Documents/notes");
   await says("Starts node /bundle/server.js <b>not markup</b>");
   await press("drop-server");
   // The entered values are kept.

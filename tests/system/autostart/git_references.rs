@@ -1,7 +1,7 @@
 //! The user's own git, with configuration or hooks that point into a granted folder, runs nothing that a server wrote
 //! there.
 
-use super::{ended, git, grant_folder_of, repository};
+use super::{end_session, git, grant_folder_of, repository};
 use crate::client::BOUND;
 use crate::hostile;
 use crate::world::{World, eventually};
@@ -96,7 +96,7 @@ fn files_referenced_by_user_git_config_are_read_only_and_still_run() {
         // Another file in the folder is writable.
         client.run(&repo, "mkdir -p scripts && echo x > scripts/other").ok();
         works(&world, &repo);
-        ended(&world, client);
+        end_session(&world, client);
         works(&world, &repo);
         assert!(!evil(&world).exists(), "{}", way.target);
         assert_eq!(fs::read_to_string(repo.join(way.target)).unwrap(), way.before);
@@ -116,7 +116,7 @@ fn files_created_at_git_referenced_paths_are_not_run() {
             !fs::read_to_string(repo.join(way.target)).is_ok_and(|text| text.contains("evil"))
         });
         works(&world, &repo);
-        ended(&world, client);
+        end_session(&world, client);
         works(&world, &repo);
         assert!(!evil(&world).exists(), "{}", way.target);
     }

@@ -1,7 +1,7 @@
 //! Files planted by a server never run, neither during the session nor later, while the user's own files keep
 //! running.
 
-use super::{about, ended, git, grant_folder_of, guarded, repository};
+use super::{end_session, entry_for, git, grant_folder_of, repository, world_with_guarded_git_config};
 use crate::client::{BOUND, Client};
 use crate::hostile;
 use crate::machine::Machine;
@@ -19,7 +19,7 @@ fn hook(path: &Path, says: &str) {
 
 #[test]
 fn planted_files_do_not_run_and_user_hooks_do() {
-    let world = guarded();
+    let world = world_with_guarded_git_config();
     let repo = repository(&world);
     let above = repo.parent().unwrap().to_path_buf();
     fs::write(above.join("plan"), "scribbled").unwrap();
@@ -59,7 +59,7 @@ fn planted_files_do_not_run_and_user_hooks_do() {
     git(&world, &repo, &["status"]);
     git(&world, &repo, &["commit", "-q", "--allow-empty", "-m", "by the person"]);
     commit_in(&world, &above.join("fresh"));
-    let record = ended(&world, client);
+    let record = end_session(&world, client);
     // After the session.
     git(&world, &repo, &["status"]);
     git(&world, &repo, &["diff", "HEAD"]);
@@ -70,19 +70,19 @@ fn planted_files_do_not_run_and_user_hooks_do() {
     assert_eq!(git(&world, &repo, &["config", "user.name"]), "Lovelace\n");
 
     for path in [&planted, &repo.join(".mcp.json")] {
-        let file = about(&record, path);
+        let file = entry_for(&record, path);
         assert_eq!(file.state, LeftState::Quarantined, "{file:?}");
         let moved_to = file.moved_to.as_ref().unwrap();
         assert!(Path::new(moved_to).starts_with(world.home.sandboxes().join("quarantine")), "{moved_to}");
         assert!(fs::read_to_string(moved_to).unwrap().contains("evil"));
     }
-    let config = about(&record, &repo.join(".git/config"));
+    let config = entry_for(&record, &repo.join(".git/config"));
     assert_eq!(config.state, LeftState::PutBack);
     for key in ["core.fsmonitor", "core.pager", "alias.st", "diff.external"] {
         assert!(world.log().contains(key), "{key} is not recorded");
     }
     // direnv has not allowed the file, so it only runs if the user allows it.
-    assert_eq!(about(&record, &repo.join(".envrc")).state, LeftState::Left);
+    assert_eq!(entry_for(&record, &repo.join(".envrc")).state, LeftState::Left);
     assert!(
         world.log().contains(r#""event":"file-put-back""#)
             && world.log().contains(r#""event":"file-quarantined""#)

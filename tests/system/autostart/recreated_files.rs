@@ -1,6 +1,6 @@
 //! A server that keeps recreating a quarantined file loses write access to the folder.
 
-use super::{ended, grant_folder_of, repository};
+use super::{end_session, grant_folder_of, repository};
 use crate::client::BOUND;
 use crate::hostile;
 use crate::world::eventually;
@@ -29,7 +29,7 @@ fn repeatedly_recreated_file_is_removed_and_folder_becomes_read_only() {
     assert!(!repo.join(".mcp.json").exists());
     let kept = fs::read_dir(world.home.sandboxes().join("quarantine")).unwrap().count();
     assert!((5..=10).contains(&kept), "{kept}");
-    let record = ended(&world, client);
+    let record = end_session(&world, client);
     assert!(record.unfinished.iter().any(|reason| reason.contains("came back 5 times")), "{record:?}");
     assert!(world.log().contains("again and again, so it can only read"), "the stop is not recorded");
 }

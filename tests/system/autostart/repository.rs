@@ -1,6 +1,6 @@
 //! A granted repository as seen by the server and by everyone else.
 
-use super::{git, grant_folder_of, guarded, repository};
+use super::{git, grant_folder_of, repository, world_with_guarded_git_config};
 use crate::hostile;
 use crate::world::World;
 use std::fs;
@@ -38,7 +38,7 @@ fn stays_clean(world: &World) {
     client.run(&repo, "echo made > made && git add -A").ok();
     let expected = "A  empty/outside\nA  made\n!! ignored\n";
     assert_eq!(client.run(&repo, "git status --porcelain --ignored").ok(), expected, "inside");
-    let record = super::ended(world, client);
+    let record = super::end_session(world, client);
     assert_eq!(git(world, &repo, &STATUS), expected, "outside, afterwards");
     assert_eq!((record.files, record.unfinished), (vec![], vec![]));
     let made = names(&repo).into_iter().filter(|name| !named.contains(name) && !name.contains("/.git/"));
@@ -49,5 +49,5 @@ fn stays_clean(world: &World) {
 #[test]
 fn granted_repository_stays_clean_for_server_and_user() {
     stays_clean(&hostile::world());
-    stays_clean(&guarded());
+    stays_clean(&world_with_guarded_git_config());
 }

@@ -1,6 +1,6 @@
 //! A server entry with `"autostart": "strict"`.
 
-use super::{about, ended, git, grant_folder_of, repository, waiting};
+use super::{end_session, entry_for, git, grant_folder_of, repository, undecided_files};
 use crate::client::BOUND;
 use crate::hostile;
 use crate::world::eventually;
@@ -27,7 +27,7 @@ fn strict_mode_quarantines_autostart_files_and_keeps_other_files() {
     let mut moved: Vec<_> = named.map(|name| repo.join(name)).to_vec();
     moved.push(repo.join(".vscode"));
     eventually("the files are quarantined", BOUND, || moved.iter().all(|path| !path.exists()));
-    let record = ended(&world, client);
+    let record = end_session(&world, client);
 
     for path in &moved {
         let file = record.files.iter().find(|file| Path::new(&file.path).starts_with(path));
@@ -36,8 +36,8 @@ fn strict_mode_quarantines_autostart_files_and_keeps_other_files() {
         assert!(Path::new(file.moved_to.as_ref().unwrap()).exists(), "{file:?}");
     }
     let makefile = repo.join("Makefile");
-    assert_eq!(waiting(&record), [makefile.to_str().unwrap()]);
-    assert_eq!(about(&record, &makefile).state, LeftState::Left);
+    assert_eq!(undecided_files(&record), [makefile.to_str().unwrap()]);
+    assert_eq!(entry_for(&record, &makefile).state, LeftState::Left);
     assert_eq!(fs::read_to_string(repo.join(".npmrc")).unwrap(), "mine");
     assert_eq!(git(&world, &repo, &["status", "--porcelain"]), "?? .npmrc\n?? Makefile\n?? made\n");
 }

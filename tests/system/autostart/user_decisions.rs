@@ -1,6 +1,6 @@
 //! Keep and Quarantine: decided only by the user, over the control socket, and recorded.
 
-use super::{about, ended, grant_folder_of, repository, waiting};
+use super::{end_session, entry_for, grant_folder_of, repository, undecided_files};
 use crate::client::BOUND;
 use crate::hostile;
 use crate::world::{World, eventually};
@@ -28,8 +28,8 @@ fn kept_and_quarantined_files_are_recorded_permanently() {
     client.run(&repo, "echo all: > Makefile; echo '[tools]' > mise.toml").ok();
     let (makefile, mise) = (repo.join("Makefile"), repo.join("mise.toml"));
     eventually("the files are counted", BOUND, || world.sessions()[0].left == 2);
-    let record = ended(&world, client);
-    assert_eq!(waiting(&record), [makefile.to_str().unwrap(), mise.to_str().unwrap()]);
+    let record = end_session(&world, client);
+    assert_eq!(undecided_files(&record), [makefile.to_str().unwrap(), mise.to_str().unwrap()]);
     // The decision survives a restart of the daemon.
     world.restart();
     let behind = || match world.request(Request::LeftBehind) {
@@ -39,10 +39,10 @@ fn kept_and_quarantined_files_are_recorded_permanently() {
     eventually("the file is listed again", BOUND, || behind().iter().any(|session| session.id == record.id));
 
     let Reply::Session(kept) = decide(&world, &record.id, &makefile, LeftChoice::Keep) else { panic!() };
-    assert_eq!((about(&kept, &makefile).state, makefile.exists()), (LeftState::Kept, true));
+    assert_eq!((entry_for(&kept, &makefile).state, makefile.exists()), (LeftState::Kept, true));
     let Reply::Session(moved) = decide(&world, &record.id, &mise, LeftChoice::Quarantine) else { panic!() };
-    let moved_to = about(&moved, &mise).moved_to.clone().unwrap();
-    assert_eq!((about(&moved, &mise).state, mise.exists()), (LeftState::Quarantined, false));
+    let moved_to = entry_for(&moved, &mise).moved_to.clone().unwrap();
+    assert_eq!((entry_for(&moved, &mise).state, mise.exists()), (LeftState::Quarantined, false));
     assert_eq!(fs::read_to_string(&moved_to).unwrap(), "[tools]\n");
     assert_eq!(behind(), []);
     // A file can be decided once, and other paths cannot be decided.
@@ -74,25 +74,25 @@ fn quarantined_file_is_restored_or_deleted_by_the_user_after_session() {
     let session = world.sessions()[0].id.clone();
     refused(&decide(&world, &session, &agents, LeftChoice::PutBack), ErrorCode::Storage);
     assert!(!agents.exists(), "the server could change it again");
-    let record = ended(&world, client);
+    let record = end_session(&world, client);
     decide(&world, &record.id, &mise, LeftChoice::Quarantine);
     assert_eq!(quarantine()[0].files.len(), 2);
 
     // The user's own file stays in its place, or replaces the restored one.
     fs::write(&agents, "{}").unwrap();
-    assert!(about(&quarantine()[0], &agents).occupied);
+    assert!(entry_for(&quarantine()[0], &agents).occupied);
     refused(&decide(&world, &record.id, &agents, LeftChoice::PutBack), ErrorCode::Storage);
     assert_eq!(fs::read_to_string(&agents).unwrap(), "{}");
     let exchange = || {
         let Reply::Session(now) = decide(&world, &record.id, &agents, LeftChoice::Exchange) else { panic!() };
-        let kept = about(&now, &agents).moved_to.clone().unwrap();
+        let kept = entry_for(&now, &agents).moved_to.clone().unwrap();
         (fs::read_to_string(&agents).unwrap(), fs::read_to_string(kept).unwrap())
     };
     assert_eq!(exchange(), (format!("{evil}\n"), "{}".to_owned()));
     assert_eq!(exchange(), ("{}".to_owned(), format!("{evil}\n")));
     let Reply::Session(gone) = decide(&world, &record.id, &agents, LeftChoice::Delete) else { panic!() };
     assert_eq!(
-        (about(&gone, &agents).state, about(&gone, &agents).moved_to.as_ref()),
+        (entry_for(&gone, &agents).state, entry_for(&gone, &agents).moved_to.as_ref()),
         (LeftState::Deleted, None)
     );
     assert_eq!(fs::read_to_string(&agents).unwrap(), "{}");
@@ -106,7 +106,7 @@ fn quarantined_file_is_restored_or_deleted_by_the_user_after_session() {
     fs::remove_file(&repo).unwrap();
     fs::rename(&other, &repo).unwrap();
     let Reply::Session(back) = decide(&world, &record.id, &mise, LeftChoice::PutBack) else { panic!() };
-    assert_eq!(about(&back, &mise).state, LeftState::Returned);
+    assert_eq!(entry_for(&back, &mise).state, LeftState::Returned);
     assert_eq!(fs::read_to_string(&mise).unwrap(), "[tools]\n");
     assert_eq!(quarantine(), []);
     for choice in [LeftChoice::PutBack, LeftChoice::Exchange, LeftChoice::Delete] {
@@ -126,9 +126,9 @@ fn quarantine_moves_the_symlink_not_its_target() {
     let mut client = world.connect("hostile");
     grant_folder_of(&world, &mut client, &repo.join("text"));
     client.run(&repo, "mkdir sub && echo all: > sub/Makefile && echo all: > Makefile").ok();
-    let record = ended(&world, client);
+    let record = end_session(&world, client);
     let (file, below) = (repo.join("Makefile"), repo.join("sub/Makefile"));
-    assert_eq!(waiting(&record).len(), 2);
+    assert_eq!(undecided_files(&record).len(), 2);
     // Symlinks replace the file and a parent folder.
     fs::remove_file(&file).unwrap();
     symlink(&secret, &file).unwrap();

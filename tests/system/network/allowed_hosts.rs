@@ -16,8 +16,8 @@ fn listed_hosts_are_reached_and_others_are_refused_and_recorded() {
                 "deniedDomains": ["evil.example.test"],
             }));
             let mut client = world.connect("fetcher");
-            assert_eq!(client.behind("http://files.example.test/hello"), HELLO);
-            assert_eq!(client.free("ssh", "third.example.test:8443"), "hello");
+            assert_eq!(client.fetch_unjudged("http://files.example.test/hello"), HELLO);
+            assert_eq!(client.call_free_tool("ssh", "third.example.test:8443"), "hello");
             for (url, code) in [
                 ("http://other.example.test/hello", "unknown-domain"),
                 ("http://files.example.test:8080/hello", "unknown-domain"),
@@ -27,15 +27,15 @@ fn listed_hosts_are_reached_and_others_are_refused_and_recorded() {
                 ("http://0x9090909/hello", "address-literal"),
                 ("http://localhost/hello", "unknown-domain"),
             ] {
-                let said = client.behind(url);
+                let said = client.fetch_unjudged(url);
                 assert!(said.starts_with(&format!("403 {code}: IronCurtain: ")), "{url}: {said}");
             }
             assert!(
                 client
-                    .free("ssh", "other.example.test:22")
+                    .call_free_tool("ssh", "other.example.test:22")
                     .starts_with("ironcurtain-sandbox: IronCurtain: `other.example.test:22`")
             );
-            assert_eq!(client.free("direct", "9.9.9.9:80"), "Network is unreachable");
+            assert_eq!(client.call_free_tool("direct", "9.9.9.9:80"), "Network is unreachable");
             assert_eq!(ground.reached(), ["9.9.9.9 80", "9.9.9.9 8443"]);
             assert_eq!(
                 network_log(&world),
@@ -68,7 +68,7 @@ fn listed_hosts_are_reached_and_others_are_refused_and_recorded() {
 fn private_host_needs_its_address_in_the_list() {
     inside("network::allowed_hosts::private_host_needs_its_address_in_the_list", |ground| {
         let spelled = world(&json!({ "allowedDomains": ["sly.example.test", "10.9.9.9"] }));
-        assert_eq!(spelled.connect("fetcher").behind("http://sly.example.test/hello"), HELLO);
+        assert_eq!(spelled.connect("fetcher").fetch_unjudged("http://sly.example.test/hello"), HELLO);
         assert_eq!(ground.reached(), ["10.9.9.9 80"]);
     });
 }
@@ -83,14 +83,14 @@ fn server_without_hosts_has_no_proxy_and_no_network() {
         ] {
             let world = world(&network);
             let mut client = world.connect("fetcher");
-            assert_eq!(client.free("proxies", ""), "", "{network}");
-            assert_eq!(client.free("direct", "127.0.0.1:3128"), "Connection refused");
-            assert_eq!(client.free("direct", "9.9.9.9:80"), "Network is unreachable");
+            assert_eq!(client.call_free_tool("proxies", ""), "", "{network}");
+            assert_eq!(client.call_free_tool("direct", "127.0.0.1:3128"), "Connection refused");
+            assert_eq!(client.call_free_tool("direct", "9.9.9.9:80"), "Network is unreachable");
         }
         let open = world(&json!({ "allowedDomains": ["files.example.test"] }));
         let mut client = open.connect("fetcher");
-        assert!(client.free("proxies", "").contains("HTTPS_PROXY"));
-        assert_eq!(client.free("direct", "127.0.0.1:3128"), "connected");
+        assert!(client.call_free_tool("proxies", "").contains("HTTPS_PROXY"));
+        assert_eq!(client.call_free_tool("direct", "127.0.0.1:3128"), "connected");
         assert_eq!(ground.reached(), Vec::<String>::new());
     });
 }
@@ -102,14 +102,14 @@ fn killed_servers_proxy_listener_is_closed_and_restart_gets_its_own() {
         |_| {
             let world = world(&json!({ "allowedDomains": ["files.example.test"] }));
             let mut client = world.connect("fetcher");
-            assert_eq!(client.behind("http://files.example.test/hello"), HELLO);
+            assert_eq!(client.fetch_unjudged("http://files.example.test/hello"), HELLO);
             let supervisor = world.sessions()[0].server_pid.unwrap();
             let listener = listener_of(supervisor);
             assert!(is_open_here(&listener), "the daemon holds the listener");
             let supervisor = rustix::process::Pid::from_raw(supervisor.try_into().unwrap()).unwrap();
             rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();
             eventually("the listener is closed", BOUND, || !is_open_here(&listener));
-            assert_eq!(client.behind("http://files.example.test/hello"), HELLO);
+            assert_eq!(client.fetch_unjudged("http://files.example.test/hello"), HELLO);
             let next = listener_of(world.sessions()[0].server_pid.unwrap());
             assert!(next != listener && is_open_here(&next));
             client.hang_up();
@@ -125,18 +125,18 @@ fn host_removed_from_list_is_disconnected() {
             world(&json!({ "allowedDomains": ["files.example.test:8443", "other.example.test:8443"] }));
         let mut client = world.connect("fetcher");
         for host in ["files.example.test:8443", "other.example.test:8443"] {
-            assert_eq!(client.free("hold", host), "HTTP/1.1 200 OK");
+            assert_eq!(client.call_free_tool("hold", host), "HTTP/1.1 200 OK");
         }
-        assert_eq!(client.free("alive", ""), "alive alive");
+        assert_eq!(client.call_free_tool("alive", ""), "alive alive");
         configure(&world.home, &json!({ "allowedDomains": ["other.example.test:8443"] }));
-        eventually("the connection is cut", BOUND, || client.free("alive", "") == "cut alive");
-        assert_eq!(client.free("hold", "files.example.test:8443"), "HTTP/1.1 403 Forbidden");
+        eventually("the connection is cut", BOUND, || client.call_free_tool("alive", "") == "cut alive");
+        assert_eq!(client.call_free_tool("hold", "files.example.test:8443"), "HTTP/1.1 403 Forbidden");
         configure(
             &world.home,
             &json!({ "allowedDomains": ["other.example.test:8443", "files.example.test:8443"] }),
         );
         eventually("the host is reachable again", BOUND, || {
-            client.free("hold", "files.example.test:8443") == "HTTP/1.1 200 OK"
+            client.call_free_tool("hold", "files.example.test:8443") == "HTTP/1.1 200 OK"
         });
     });
 }

@@ -26,7 +26,7 @@ fn unknown_host_asks_and_answer_lasts_its_lifetime() {
         let world = world(&asking());
         let mut client = world.connect("fetcher");
         allow(&world, Lifetime::Once);
-        assert_eq!(client.behind(OTHER), HELLO);
+        assert_eq!(client.fetch_unjudged(OTHER), HELLO);
         let asked = world.user.asked();
         let question = &asked[0];
         let line = &question.consequences[0];
@@ -36,8 +36,8 @@ fn unknown_host_asks_and_answer_lasts_its_lifetime() {
         assert!(world.grants().is_empty());
 
         allow(&world, Lifetime::Session);
-        assert_eq!(client.behind(OTHER), HELLO);
-        assert_eq!(client.behind(OTHER), HELLO);
+        assert_eq!(client.fetch_unjudged(OTHER), HELLO);
+        assert_eq!(client.fetch_unjudged(OTHER), HELLO);
         assert_eq!(world.user.asked().len(), 1, "one grant for the call and one for the session");
         let grants = world.grants();
         let short = |grant: &ironcurtain_protocol::GrantView| {
@@ -51,9 +51,9 @@ fn unknown_host_asks_and_answer_lasts_its_lifetime() {
 
         let mut client = world.connect("fetcher");
         allow(&world, Lifetime::Always);
-        assert_eq!(client.behind(OTHER), HELLO);
+        assert_eq!(client.fetch_unjudged(OTHER), HELLO);
         client.hang_up();
-        assert_eq!(world.connect("fetcher").behind(OTHER), HELLO);
+        assert_eq!(world.connect("fetcher").fetch_unjudged(OTHER), HELLO);
         assert_eq!(world.user.asked().len(), 1);
         // Uses are counted outside the connection's path.
         eventually("both uses are counted", BOUND, || world.grants()[0].uses == 2);
@@ -77,17 +77,17 @@ fn denied_host_is_reported_and_not_asked_again_at_once() {
         let world = world(&asking());
         let mut client = world.connect("fetcher");
         for _ in 0..2 {
-            let said = client.behind(OTHER);
+            let said = client.fetch_unjudged(OTHER);
             let expected =
                 "403 said-no: IronCurtain: `other.example.test:80` was not allowed: the user denied it.";
             assert_eq!(said, expected);
         }
         assert_eq!(world.user.asked().len(), 1);
-        assert!(client.behind("http://evil.example.test/hello").starts_with("403 denied-domain"));
+        assert!(client.fetch_unjudged("http://evil.example.test/hello").starts_with("403 denied-domain"));
         assert_eq!((world.user.asked().len(), ground.reached().len()), (0, 0));
         // The permission covers only that host.
         allow(&world, Lifetime::Once);
-        assert_eq!(client.behind(THIRD), HELLO);
+        assert_eq!(client.fetch_unjudged(THIRD), HELLO);
     });
 }
 
@@ -98,7 +98,7 @@ fn approval_does_not_open_private_address() {
         let mut client = world.connect("fetcher");
         allow(&world, Lifetime::Session);
         for _ in 0..2 {
-            let said = client.behind("http://sly.example.test/hello");
+            let said = client.fetch_unjudged("http://sly.example.test/hello");
             assert!(
                 said.starts_with("403 not-public: IronCurtain: `sly.example.test:80` resolves to 10.9.9.9"),
                 "{said}"
@@ -117,15 +117,15 @@ fn host_questions_of_a_server_leave_room_for_the_agent() {
         std::fs::write(world.home.config.join("config.json"), settings.to_string()).unwrap();
         let mut client = world.connect("fetcher");
         for n in 0..6 {
-            let said = client.behind(&format!("http://{n}.example.test/hello"));
+            let said = client.fetch_unjudged(&format!("http://{n}.example.test/hello"));
             let denied = if n < 3 { "the user denied it" } else { "was asked 3 times within a minute" };
             assert!(said.starts_with("403 said-no") && said.contains(denied), "{said}");
         }
         assert_eq!(world.user.asked().len(), 3);
         world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
-        assert_eq!(client.get(OTHER).ok(), HELLO);
-        client.get(THIRD).refused("DENIED: the user denied this call");
-        client.get(THIRD).refused("was asked 5 times within a minute");
+        assert_eq!(client.fetch_judged(OTHER).ok(), HELLO);
+        client.fetch_judged(THIRD).refused("DENIED: the user denied this call");
+        client.fetch_judged(THIRD).refused("was asked 5 times within a minute");
     });
 }
 
@@ -143,7 +143,7 @@ fn concurrent_connections_to_one_host_are_one_question() {
         };
         let then = Box::new(Next::Allow(Reach::Host, Lifetime::Session));
         world.user.will(Next::After(Box::new(until_all_are_there), then));
-        assert_eq!(client.free("many", OTHER), HELLO);
+        assert_eq!(client.call_free_tool("many", OTHER), HELLO);
         assert_eq!((world.user.asked().len(), ground.reached().len()), (1, 12));
     });
 }
@@ -156,12 +156,12 @@ fn revoked_host_is_disconnected_before_confirmation_and_asks_again() {
         let mut client = world.connect("fetcher");
         let pid = world.sessions()[0].server_pid;
         allow(&world, Lifetime::Session);
-        assert_eq!(client.free("hold", "other.example.test:8443"), "HTTP/1.1 200 OK");
-        assert_eq!(client.free("hold", "files.example.test:8443"), "HTTP/1.1 200 OK");
-        assert_eq!(client.free("alive", ""), "alive alive");
+        assert_eq!(client.call_free_tool("hold", "other.example.test:8443"), "HTTP/1.1 200 OK");
+        assert_eq!(client.call_free_tool("hold", "files.example.test:8443"), "HTTP/1.1 200 OK");
+        assert_eq!(client.call_free_tool("alive", ""), "alive alive");
         assert_eq!(world.revoke_only_grant(), Vec::<String>::new(), "no restart is needed");
-        assert_eq!(client.free("alive", ""), "cut alive");
-        assert_eq!(client.free("hold", "other.example.test:8443"), "HTTP/1.1 403 Forbidden");
+        assert_eq!(client.call_free_tool("alive", ""), "cut alive");
+        assert_eq!(client.call_free_tool("hold", "other.example.test:8443"), "HTTP/1.1 403 Forbidden");
         assert_eq!((world.user.asked().len(), world.sessions()[0].server_pid), (2, pid));
         let log = network_log(&world);
         assert!(log.contains(&"other.example.test:8443 deny withdrawn".to_owned()), "{log:#?}");
@@ -174,15 +174,18 @@ fn expired_host_grant_closes_its_connections() {
         let world = world(&asking());
         let mut client = world.connect("fetcher");
         allow(&world, Lifetime::Hour);
-        assert_eq!(client.free("hold", "other.example.test:8443"), "HTTP/1.1 200 OK");
+        assert_eq!(client.call_free_tool("hold", "other.example.test:8443"), "HTTP/1.1 200 OK");
         let grant = &world.grants()[0];
         assert!(grant.expires_ms.is_some() && grant.session.is_none());
         // Another session of the same client may use it, and loses it as well.
         let mut other = world.connect("fetcher");
-        assert_eq!(other.free("hold", "other.example.test:8443"), "HTTP/1.1 200 OK");
+        assert_eq!(other.call_free_tool("hold", "other.example.test:8443"), "HTTP/1.1 200 OK");
         let revoked = world.request(Request::Revoke { grant: grant.id.clone() });
         assert!(matches!(revoked, Reply::Revoked { .. }), "{revoked:?}");
-        assert_eq!((client.free("alive", ""), other.free("alive", "")), ("cut".into(), "cut".into()));
+        assert_eq!(
+            (client.call_free_tool("alive", ""), other.call_free_tool("alive", "")),
+            ("cut".into(), "cut".into())
+        );
     });
 }
 
@@ -192,7 +195,7 @@ fn host_allowed_for_call_is_not_asked_again() {
         let world = world(&asking());
         let mut client = world.connect("fetcher");
         world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
-        assert_eq!(client.get(OTHER).ok(), HELLO);
+        assert_eq!(client.fetch_judged(OTHER).ok(), HELLO);
         let asked = world.user.asked();
         let line = &asked[0].consequences[0];
         assert_eq!((asked.len(), line.verb), (1, Verb::Fetch));
@@ -202,16 +205,16 @@ fn host_allowed_for_call_is_not_asked_again() {
             [Reach::Paths, Reach::Host]
         );
         // That permission was for the call.
-        assert!(client.behind(OTHER).starts_with("403 said-no"));
+        assert!(client.fetch_unjudged(OTHER).starts_with("403 said-no"));
         assert_eq!(world.user.asked().len(), 1);
 
         allow(&world, Lifetime::Session);
-        assert_eq!(client.get(THIRD).ok(), HELLO);
-        assert_eq!((client.get(THIRD).ok(), client.behind(THIRD).as_str()), (HELLO, HELLO));
+        assert_eq!(client.fetch_judged(THIRD).ok(), HELLO);
+        assert_eq!((client.fetch_judged(THIRD).ok(), client.fetch_unjudged(THIRD).as_str()), (HELLO, HELLO));
         assert_eq!(world.user.asked().len(), 1);
         world.revoke_only_grant();
-        client.get(THIRD).refused("DENIED: the user denied this call");
-        assert!(client.behind(THIRD).starts_with("403 said-no"));
+        client.fetch_judged(THIRD).refused("DENIED: the user denied this call");
+        assert!(client.fetch_unjudged(THIRD).starts_with("403 said-no"));
         assert_eq!(world.user.asked().len(), 2);
         let log = network_log(&world);
         assert_eq!(log[0], "other.example.test:80 allow call", "{log:#?}");
@@ -224,10 +227,12 @@ fn host_granted_at_connection_is_not_asked_at_call() {
         let world = world(&asking());
         let mut client = world.connect("fetcher");
         allow(&world, Lifetime::Session);
-        assert_eq!(client.behind(OTHER), HELLO);
-        assert_eq!(client.get(OTHER).ok(), HELLO);
+        assert_eq!(client.fetch_unjudged(OTHER), HELLO);
+        assert_eq!(client.fetch_judged(OTHER).ok(), HELLO);
         assert_eq!(world.user.asked().len(), 1);
-        client.get("http://other.example.test:8443/hello").refused("DENIED: the user denied this call");
+        client
+            .fetch_judged("http://other.example.test:8443/hello")
+            .refused("DENIED: the user denied this call");
     });
 }
 
@@ -239,12 +244,12 @@ fn approved_call_opens_its_host_even_if_unknown_hosts_are_refused() {
         );
         let mut client = world.connect("fetcher");
         world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
-        assert_eq!(client.get(OTHER).ok(), HELLO);
-        assert!(client.behind(OTHER).starts_with("403 unknown-domain"));
+        assert_eq!(client.fetch_judged(OTHER).ok(), HELLO);
+        assert!(client.fetch_unjudged(OTHER).starts_with("403 unknown-domain"));
         assert_eq!(world.user.asked().len(), 1);
         // A denied host can be allowed for a call but cannot be opened.
         world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
-        assert!(client.get("http://evil.example.test/hello").ok().starts_with("403 denied-domain"));
+        assert!(client.fetch_judged("http://evil.example.test/hello").ok().starts_with("403 denied-domain"));
         let offers = &world.user.asked()[0].offers;
         assert_eq!(offers.iter().map(|offer| offer.reach).collect::<Vec<_>>(), [Reach::Paths]);
     });

@@ -86,7 +86,7 @@ fn modified_installation_is_not_started_until_reinstalled() {
     // Touched, but with unchanged content.
     chmod(&script, 0o644);
     chmod(&script, 0o555);
-    assert_eq!(tell_version(&world), "1.0.0");
+    assert_eq!(report_version(&world), "1.0.0");
     let (text, time) =
         (std::fs::read_to_string(&script).unwrap(), script.metadata().unwrap().modified().unwrap());
     chmod(&script, 0o755);
@@ -100,12 +100,12 @@ fn modified_installation_is_not_started_until_reinstalled() {
     assert_eq!(state, json!("not-ready"));
     assert_eq!(install(&world.home, "tiny"), folder);
     world.restart();
-    assert_eq!(tell_version(&world), "1.0.0");
+    assert_eq!(report_version(&world), "1.0.0");
     std::fs::remove_file(&script).unwrap();
     assert!(refusal(&world, "tiny").contains("was changed"));
 }
 
-fn tell_version(world: &crate::world::World) -> String {
+fn report_version(world: &crate::world::World) -> String {
     tell(world, &mut world.connect("tiny"), "version", json!({}))
 }
 
@@ -147,7 +147,10 @@ fn source_package_is_not_built() {
     registry.pypi("tiny", "tiny-1.0.tar.gz", packed(dir.path(), "tiny-1.0"));
     let place = place(&registry, "uvx", &["tiny"]);
     let refused = run(&place.home, &["install", "tiny"]).unwrap_err();
-    assert!(refused.contains("pip found no wheels for `tiny`; IronCurtain does not install from source code"), "{refused}");
+    assert!(
+        refused.contains("pip found no wheels for `tiny`; IronCurtain does not install from source code"),
+        "{refused}"
+    );
     assert!(!canary.exists());
     assert_eq!(folders(&place.home), [] as [&str; 0]);
     // A wheel of the same package is accepted, and a missing program is reported.

@@ -11,14 +11,14 @@ pub const SESSION: &str = "session-1";
 
 /// A request as received.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ReceivedRequest {
     pub verb: String,
     pub path: String,
     pub headers: BTreeMap<String, String>,
     pub body: Value,
 }
 
-impl Asked {
+impl ReceivedRequest {
     /// Returns the method of its message, or the HTTP method if there is none.
     pub fn method(&self) -> &str {
         self.body["method"].as_str().unwrap_or(&self.verb)
@@ -30,9 +30,9 @@ impl Asked {
 }
 
 /// The connection to the requester. Closed on drop.
-pub struct Back(TcpStream);
+pub struct Responder(TcpStream);
 
-impl Back {
+impl Responder {
     /// Sends raw bytes.
     pub fn raw(&mut self, bytes: &[u8]) -> bool {
         self.0.write_all(bytes).and_then(|()| self.0.flush()).is_ok()
@@ -67,22 +67,22 @@ impl Back {
 }
 
 /// Handles a request, or returns `false` to have it answered correctly.
-pub type Behaviour = dyn Fn(&Asked, &mut Back) -> bool + Send + Sync;
+pub type Behaviour = dyn Fn(&ReceivedRequest, &mut Responder) -> bool + Send + Sync;
 
-pub struct Far {
+pub struct FakeServer {
     pub port: u16,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
     behaviour: Arc<Mutex<Arc<Behaviour>>>,
 }
 
-impl Far {
+impl FakeServer {
     /// Starts a server that behaves correctly.
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let asked = Arc::<Mutex<Vec<Asked>>>::default();
+        let asked = Arc::<Mutex<Vec<ReceivedRequest>>>::default();
         let behaviour: Arc<Mutex<Arc<Behaviour>>> =
-            Arc::new(Mutex::new(Arc::new(|_: &Asked, _: &mut Back| false)));
+            Arc::new(Mutex::new(Arc::new(|_: &ReceivedRequest, _: &mut Responder| false)));
         let (all, how) = (asked.clone(), behaviour.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -94,13 +94,16 @@ impl Far {
     }
 
     /// Sets the behaviour from now on.
-    pub fn will(&self, behaviour: impl Fn(&Asked, &mut Back) -> bool + Send + Sync + 'static) {
+    pub fn set_behaviour(
+        &self,
+        behaviour: impl Fn(&ReceivedRequest, &mut Responder) -> bool + Send + Sync + 'static,
+    ) {
         *self.behaviour.lock().unwrap() = Arc::new(behaviour);
     }
 
     /// Restores correct behaviour.
-    pub fn is_good(&self) {
-        self.will(|_, _| false);
+    pub fn behave_correctly(&self) {
+        self.set_behaviour(|_, _| false);
     }
 
     pub fn url(&self) -> String {
@@ -108,7 +111,7 @@ impl Far {
     }
 
     /// Returns all requests so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
 
@@ -118,17 +121,17 @@ impl Far {
     }
 }
 
-fn serve(stream: TcpStream, all: &Mutex<Vec<Asked>>, behaviour: &Mutex<Arc<Behaviour>>) {
+fn serve(stream: TcpStream, all: &Mutex<Vec<ReceivedRequest>>, behaviour: &Mutex<Arc<Behaviour>>) {
     let Some(asked) = read(&stream) else { return };
     all.lock().unwrap().push(asked.clone());
     let behaviour = behaviour.lock().unwrap().clone();
-    let mut back = Back(stream);
+    let mut back = Responder(stream);
     if !behaviour(&asked, &mut back) {
-        well(&asked, &mut back);
+        answer_correctly(&asked, &mut back);
     }
 }
 
-fn read(stream: &TcpStream) -> Option<Asked> {
+fn read(stream: &TcpStream) -> Option<ReceivedRequest> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
@@ -144,11 +147,11 @@ fn read(stream: &TcpStream) -> Option<Asked> {
     let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Asked { verb, path, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
+    Some(ReceivedRequest { verb, path, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
 }
 
 /// Answers as a correct server.
-fn well(asked: &Asked, back: &mut Back) {
+fn answer_correctly(asked: &ReceivedRequest, back: &mut Responder) {
     let id = &asked.body["id"];
     let result = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
     match (asked.verb.as_str(), asked.method()) {

@@ -1,7 +1,7 @@
 //! Faults of a remote server: each is reported with advice, and the report disappears with the fault.
 
-use super::fake_server::{Asked, Back, Far, said};
-use super::{recorded, world};
+use super::fake_server::{FakeServer, ReceivedRequest, Responder, said};
+use super::{audit_entries, world};
 use crate::client::BOUND;
 use crate::world::eventually;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-fn is_call(asked: &Asked) -> bool {
+fn is_call(asked: &ReceivedRequest) -> bool {
     asked.method() == "tools/call"
 }
 
@@ -18,7 +18,7 @@ fn calls(
     status: &'static str,
     headers: &'static str,
     body: &'static str,
-) -> impl Fn(&Asked, &mut Back) -> bool {
+) -> impl Fn(&ReceivedRequest, &mut Responder) -> bool {
     move |asked, back| {
         if is_call(asked) {
             back.answer(status, headers, body);
@@ -29,7 +29,7 @@ fn calls(
 
 #[test]
 fn remote_http_errors_are_reported_with_advice() {
-    let far = Far::start();
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url(), "headers": { "Authorization": "Bearer abc123def" } }));
     let mut client = world.connect("far");
     for (status, headers, body, told) in [
@@ -58,10 +58,10 @@ fn remote_http_errors_are_reported_with_advice() {
         ),
         ("202 Accepted", "", "", "refused the request (202)"),
     ] {
-        far.will(calls(status, headers, body));
+        far.set_behaviour(calls(status, headers, body));
         let text = client.say("x").refused(told).to_owned();
         assert!(!text.contains("abc123def"), "{text}");
-        far.is_good();
+        far.behave_correctly();
         client.say("y").ok();
     }
     assert!(!world.log().contains("abc123def"));
@@ -69,12 +69,12 @@ fn remote_http_errors_are_reported_with_advice() {
 
 #[test]
 fn redirects_are_not_followed() {
-    let (far, other) = (Far::start(), Far::start());
+    let (far, other) = (FakeServer::start(), FakeServer::start());
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
     for to in [other.url(), "http://169.254.169.254/latest/meta-data?x=1".to_owned()] {
         let shown = to.split('?').next().unwrap().to_owned();
-        far.will(move |asked, back| {
+        far.set_behaviour(move |asked, back| {
             if is_call(asked) {
                 back.answer("307 Temporary Redirect", &format!("Location: {to}\r\n"), "");
             }
@@ -83,9 +83,9 @@ fn redirects_are_not_followed() {
         client.say("x").refused(&format!("has moved (307) to `{shown}`, and no redirect is followed"));
     }
     assert_eq!(other.methods(), Vec::<String>::new());
-    let hosts: Vec<_> = recorded(&world, "network").iter().map(|entry| entry["port"].clone()).collect();
+    let hosts: Vec<_> = audit_entries(&world, "network").iter().map(|entry| entry["port"].clone()).collect();
     assert!(hosts.iter().all(|port| port == &json!(far.port)), "{hosts:?}");
-    far.is_good();
+    far.behave_correctly();
     client.say("y").ok();
 }
 
@@ -99,8 +99,8 @@ fn unreachable_server_fails_initialize_with_a_reason() {
     let told = answer["error"]["message"].as_str().unwrap();
     assert!(told.contains(&format!("`{closed}` cannot be reached")), "{told}");
 
-    let far = Far::start();
-    far.will(|_, back| {
+    let far = FakeServer::start();
+    far.set_behaviour(|_, back| {
         back.answer("401 Unauthorized", "", "");
         true
     });
@@ -121,13 +121,13 @@ fn unreachable_server_fails_initialize_with_a_reason() {
             .unwrap_or_default()
             .contains("wants you to sign in (401); IronCurtain cannot sign in through a browser yet")
     });
-    far.is_good();
+    far.behave_correctly();
     world.connect("other");
 }
 
 #[test]
 fn possibly_delivered_call_is_not_resent() {
-    let far = Far::start();
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
     // The server accepts the call and sends nothing or a partial response.
@@ -135,7 +135,7 @@ fn possibly_delivered_call_is_not_resent() {
         [&b""[..], b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{\"json"]
     {
         let before = far.methods().iter().filter(|method| *method == "tools/call").count();
-        far.will(move |asked, back| {
+        far.set_behaviour(move |asked, back| {
             if is_call(asked) {
                 back.raw(half);
             }
@@ -146,25 +146,25 @@ fn possibly_delivered_call_is_not_resent() {
         assert_eq!(after, before + 1);
     }
     // The stream breaks without an event ID to resume from.
-    far.will(|asked, back| {
+    far.set_behaviour(|asked, back| {
         if is_call(asked) {
             back.begin_events();
         }
         is_call(asked)
     });
     client.say("once").refused("so that was not sent again");
-    far.is_good();
+    far.behave_correctly();
     client.say("again").ok();
 }
 
 #[test]
 fn expired_remote_session_is_reinitialized_before_calls() {
-    let far = Far::start();
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
     client.request("logging/setLevel", json!({ "level": "debug" }));
     let forgot = Arc::new(AtomicUsize::new(1));
-    far.will(move |asked, back| {
+    far.set_behaviour(move |asked, back| {
         let forgets = is_call(asked) && forgot.swap(0, Ordering::Relaxed) == 1;
         if forgets {
             back.answer("404 Not Found", "", "");
@@ -193,11 +193,11 @@ fn expired_remote_session_is_reinitialized_before_calls() {
 
 #[test]
 fn oversized_remote_message_fails_its_call_only() {
-    let far = Far::start();
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
     for is_stream in [false, true] {
-        far.will(move |asked, back| {
+        far.set_behaviour(move |asked, back| {
             if !is_call(asked) {
                 return false;
             }
@@ -216,7 +216,7 @@ fn oversized_remote_message_fails_its_call_only() {
             true
         });
         client.say("x").refused("the server's answer is larger than");
-        far.is_good();
+        far.behave_correctly();
         client.say("y").ok();
     }
     assert!(world.audit().intact);
@@ -224,10 +224,10 @@ fn oversized_remote_message_fails_its_call_only() {
 
 #[test]
 fn html_response_is_one_line_for_the_client() {
-    let far = Far::start();
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
-    far.will(|asked, back| {
+    far.set_behaviour(|asked, back| {
         if is_call(asked) {
             let body = serde_json::to_string_pretty(
                 &json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": said("a\nb") }),

@@ -1,6 +1,6 @@
 //! Streams of a remote server: responses, unsolicited messages, and endless streams.
 
-use super::fake_server::{Asked, Back, Far, said};
+use super::fake_server::{FakeServer, ReceivedRequest, Responder, said};
 use super::world;
 use crate::client::BOUND;
 use crate::world::eventually;
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-fn is_call(asked: &Asked) -> bool {
+fn is_call(asked: &ReceivedRequest) -> bool {
     asked.method() == "tools/call"
 }
 
-fn result(asked: &Asked, text: &str) -> Value {
+fn result(asked: &ReceivedRequest, text: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": said(text) })
 }
 
@@ -22,10 +22,10 @@ fn progress(n: u64) -> Value {
 
 #[test]
 fn stream_delivers_notifications_before_the_response() {
-    let far = Far::start();
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
-    far.will(|asked, back| {
+    far.set_behaviour(|asked, back| {
         if is_call(asked) {
             back.begin_events();
             back.raw(b": welcome\n\n");
@@ -47,12 +47,12 @@ fn stream_delivers_notifications_before_the_response() {
 
 #[test]
 fn token_echoed_by_server_is_redacted() {
-    let far = Far::start();
+    let far = FakeServer::start();
     let token = "tok3n-of-the-remote-server";
     let headers = json!({ "Authorization": format!("Bearer {token}"), "X-Team": "blue" });
     let world = world(&json!({ "url": far.url(), "headers": headers }));
     let mut client = world.connect("far");
-    far.will(move |asked, back| {
+    far.set_behaviour(move |asked, back| {
         let got = asked.header("authorization").to_owned();
         if is_call(asked) && asked.body["params"]["arguments"]["text"] == "stream" {
             back.begin_events();
@@ -70,11 +70,11 @@ fn token_echoed_by_server_is_redacted() {
 
 #[test]
 fn broken_stream_resumes_after_last_event_id() {
-    let far = Far::start();
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
     let call = Arc::new(std::sync::Mutex::new(Value::Null));
-    far.will(move |asked, back| {
+    far.set_behaviour(move |asked, back| {
         if is_call(asked) {
             *call.lock().unwrap() = result(asked, "done");
             back.begin_events();
@@ -100,8 +100,8 @@ fn broken_stream_resumes_after_last_event_id() {
 
 #[test]
 fn unsolicited_server_messages_are_received() {
-    let far = Far::start();
-    far.will(|asked, back| {
+    let far = FakeServer::start();
+    far.set_behaviour(|asked, back| {
         if asked.verb == "GET" {
             back.begin_events();
             back.event("1", &json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
@@ -121,8 +121,8 @@ fn unsolicited_server_messages_are_received() {
 
 #[test]
 fn server_requests_on_a_stream_are_answered() {
-    let far = Far::start();
-    far.will(|asked, back| {
+    let far = FakeServer::start();
+    far.set_behaviour(|asked, back| {
         if is_call(asked) {
             back.begin_events();
             back.event("1", &json!({ "jsonrpc": "2.0", "id": "a-1", "method": "ping" }));
@@ -143,10 +143,10 @@ fn server_requests_on_a_stream_are_answered() {
 
 #[test]
 fn endless_streams_do_not_block_others() {
-    let far = Far::start();
+    let far = FakeServer::start();
     let (open, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let (count, until) = (open.clone(), stop.clone());
-    far.will(move |asked, back| {
+    far.set_behaviour(move |asked, back| {
         let is_endless = asked.verb == "GET" || asked.body["params"]["arguments"]["text"] == "endless";
         if is_endless {
             back.begin_events();
@@ -174,7 +174,7 @@ fn endless_streams_do_not_block_others() {
     stop.store(true, Ordering::Relaxed);
 }
 
-fn endless(back: &mut Back, stop: &AtomicBool) {
+fn endless(back: &mut Responder, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) && back.raw(b": nothing\n\n") {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
@@ -182,12 +182,12 @@ fn endless(back: &mut Back, stop: &AtomicBool) {
 
 #[test]
 fn requests_over_per_server_limit_are_refused() {
-    let far = Far::start();
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
     let stop = Arc::new(AtomicBool::new(false));
     let until = stop.clone();
-    far.will(move |asked, back| {
+    far.set_behaviour(move |asked, back| {
         if is_call(asked) {
             back.begin_events();
             endless(back, &until);
@@ -202,6 +202,6 @@ fn requests_over_per_server_limit_are_refused() {
     for _ in 0..128 {
         client.next_outcome().1.refused("before it was complete");
     }
-    far.is_good();
+    far.behave_correctly();
     client.say("y").ok();
 }

@@ -2,8 +2,8 @@
 //!
 //! - Needs no privileges: the tests restart themselves with their own host names and certificate authority.
 
-use super::fake_server::Far;
-use super::{recorded, world, write_entry};
+use super::fake_server::FakeServer;
+use super::{audit_entries, world, write_entry};
 use crate::client::BOUND;
 use crate::world::eventually;
 use ironcurtain_testkit::namespace::{is_inside, run_inside_by};
@@ -54,7 +54,7 @@ struct Tls {
 }
 
 impl Tls {
-    fn before(far: &Far, dir: &Path) -> Self {
+    fn before(far: &FakeServer, dir: &Path) -> Self {
         let script =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/remote_servers/tls.py");
         let mut command = Command::new("/usr/bin/python3");
@@ -76,7 +76,7 @@ impl Drop for Tls {
 #[test]
 fn remote_server_needs_valid_certificate_and_permitted_address() {
     inside("remote_servers::tls::remote_server_needs_valid_certificate_and_permitted_address", |dir| {
-        let far = Far::start();
+        let far = FakeServer::start();
         let tls = Tls::before(&far, dir);
         let url = |host: &str| format!("https://{host}:{}/mcp", tls.port);
         let world = world(&json!({ "url": url("mcp.example.test"), "allowedAddresses": ["127.0.0.1"] }));
@@ -116,7 +116,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
         let sly = json!({ "url": url("sly.example.test"), "allowedAddresses": ["127.0.0.1"] });
         told(sly, "does not prove that it is that host, so nothing was sent to it");
         assert_eq!(posts(), before, "nothing was sent");
-        let refused = recorded(&world, "network");
+        let refused = audit_entries(&world, "network");
         let refused: Vec<_> = refused
             .iter()
             .filter(|e| e["policyDecision"]["status"] == "deny")
@@ -143,7 +143,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
 #[test]
 fn self_signed_certificate_is_not_trusted() {
     inside("remote_servers::tls::self_signed_certificate_is_not_trusted", |dir| {
-        let far = Far::start();
+        let far = FakeServer::start();
         let alone = "openssl req -x509 -newkey rsa:2048 -nodes -keyout server.key -out server.pem -days 9 -subj /CN=mcp.example.test -addext subjectAltName=DNS:mcp.example.test";
         assert!(Command::new("sh").args(["-ec", alone]).current_dir(dir).output().unwrap().status.success());
         let tls = Tls::before(&far, dir);

@@ -1,6 +1,6 @@
 //! Detection of a server's protocol version when the server does not simply report it.
 
-use super::{request, told};
+use super::{request, result_json};
 use crate::client::BOUND;
 use crate::scripted;
 use crate::world::eventually;
@@ -44,7 +44,7 @@ for m in messages():
     let call = json!({ "name": "now", "arguments": {} });
     for starts in [2, 1] {
         let mut client = world.start("hostile");
-        assert_eq!(told(&request(&mut client, "tools/call", call.clone())), json!([starts, call]));
+        assert_eq!(result_json(&request(&mut client, "tools/call", call.clone())), json!([starts, call]));
         client.hang_up();
         eventually("the server exits", BOUND, || world.sessions().is_empty());
     }
