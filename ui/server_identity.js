@@ -1,6 +1,6 @@
-// A server that is another program now: what is suspended, and the decision about it.
+// A server whose program changed: its suspended grants, and the decision about them.
 
-import { actButton } from "./acts.js";
+import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, nothing } from "./html.js";
 import * as parts from "./parts.js";
@@ -11,7 +11,7 @@ import * as parts from "./parts.js";
 const told = new Map();
 
 /**
- * The panel in a server's card.
+ * Returns the panel in a server's card.
  * @param {Server} server
  * @param {() => Promise<void>} reload
  */
@@ -34,7 +34,7 @@ export function suspendedPanel(server, reload) {
       going: "Keeping\u2026",
       done: "Kept",
       failed: "Not kept",
-      says: `The new program gets what the old one had: ${suspended.kept}.`,
+      says: `The new program gets the old one's permissions: ${suspended.kept}.`,
       yes: "Keep it",
       act: decide(true),
     })}
@@ -42,11 +42,11 @@ export function suspendedPanel(server, reload) {
       key: `identity-afresh:${server.name}`,
       ready: "Start afresh",
       label: `Start afresh: ${server.name}`,
-      going: "Putting aside\u2026",
-      done: "Put aside",
-      failed: "Not put aside",
-      says: `Its grants are revoked, and the rest is put aside: ${suspended.kept}.`,
-      yes: "Put it aside",
+      going: "Setting aside\u2026",
+      done: "Set aside",
+      failed: "Not set aside",
+      says: `Its grants are revoked, and the rest is set aside: ${suspended.kept}.`,
+      yes: "Set it aside",
       act: decide(false),
     })}`;
 }

@@ -1,4 +1,4 @@
-//! The decision about what is kept under the name of a server that is another program now.
+//! The user's decision about a server's grants after its program changed.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -7,7 +7,7 @@ use ironcurtain_admin::identity::{IdentityChangeError, SuspendedServer};
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_protocol::Request;
 
-/// Keeps what was shown for the new program, or puts it aside. `found` is the program that was shown.
+/// Keeps the grants for the new program, or sets them aside. `found` is the program that was shown.
 pub(super) async fn decide_identity(
     state: &AppState,
     server: String,
@@ -30,10 +30,10 @@ pub(super) async fn decide_identity(
     let noted = suspended.clone();
     let file = aside(move || noted.note_put_aside()).await?;
     for grant in &suspended.kept.grants {
-        // One that is left is refused below.
+        // A grant that could not be revoked is refused below.
         let _ = state.backend.request(Request::Revoke { grant: grant.id.clone() }).await;
     }
     aside(move || suspended.start_afresh()).await?;
     let file = visible::path(&file.display().to_string());
-    Ok(format!("Put aside, and noted in {file}. Restart the server in your client."))
+    Ok(format!("Set aside, and noted in {file}. Restart the server in your client."))
 }

@@ -1,8 +1,8 @@
-//! The system's pickers of files and folders: they stand before the window, and go with it.
+//! System pickers for files and folders. They stay above the window and close with it.
 //!
-//! - They are of the trusted process, so that what they give is what the person picked. The window's process tells the number of
-//!   its window, and nothing else; a wrong one has them stand before another window.
-//! - INVARIANT: once the window is gone, nothing more is picked for it.
+//! - They run in the trusted process, so their result is really the user's choice. The window's
+//!   process only reports its window id; a wrong one merely places the picker above another window.
+//! - INVARIANT: after the window is closed, nothing can be picked for it.
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
@@ -17,7 +17,7 @@ use linux::open;
 use std::path::{Path, PathBuf};
 use tokio::sync::watch;
 
-/// The kind of thing that is picked.
+/// Kind of object to pick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Picked {
@@ -25,29 +25,29 @@ pub(super) enum Picked {
     Folder,
 }
 
-/// The thing that a picker is opened for.
+/// Purpose of a picker.
 enum Purpose {
     One(Picked),
     Several(Picked),
     Bundle,
-    /// A place for a new file of that name.
+    /// Path for a new file with this suggested name.
     PlaceFor(String),
 }
 
-/// A picker that is to be opened.
+/// Picker to open.
 struct Picker {
     title: String,
     start: PathBuf,
     purpose: Purpose,
-    /// The number of the window that it stands before.
+    /// Id of the window that it stays above.
     before: Option<u64>,
 }
 
-/// The pickers of one window.
+/// Pickers of one window.
 #[derive(Default)]
 pub(super) struct Pickers(watch::Sender<Owner>);
 
-/// The window that they are of.
+/// Window that owns the pickers.
 #[derive(Default)]
 struct Owner {
     number: Option<u64>,
@@ -55,32 +55,32 @@ struct Owner {
 }
 
 impl Pickers {
-    /// The window is on the screen, under this number.
+    /// Records that the window is on the screen with this id.
     pub(super) fn stand_before(&self, number: Option<u64>) {
         self.0.send_modify(|owner| owner.number = number);
     }
 
-    /// The window is gone.
+    /// Records that the window is closed.
     pub(super) fn close(&self) {
         self.0.send_modify(|owner| owner.is_gone = true);
     }
 
-    /// A file or folder that the person picks; nothing where they close the picker.
+    /// Lets the user pick a file or folder; returns `None` if they cancel.
     pub(super) async fn pick(&self, title: &str, kind: Picked, start: &Path) -> Option<PathBuf> {
         self.open(title, start, Purpose::One(kind)).await.pop()
     }
 
-    /// Several of them; none where they close the picker.
+    /// Lets the user pick several files or folders; returns none if they cancel.
     pub(super) async fn pick_several(&self, title: &str, kind: Picked, start: &Path) -> Vec<PathBuf> {
         self.open(title, start, Purpose::Several(kind)).await
     }
 
-    /// A bundle that the person picks; nothing where they close the picker.
+    /// Lets the user pick a bundle; returns `None` if they cancel.
     pub(super) async fn pick_bundle(&self, title: &str, start: &Path) -> Option<PathBuf> {
         self.open(title, start, Purpose::Bundle).await.pop()
     }
 
-    /// A place for a new file; nothing where they close the picker.
+    /// Lets the user pick the path of a new file; returns `None` if they cancel.
     pub(super) async fn place_for(&self, title: &str, start: &Path, name: &str) -> Option<PathBuf> {
         self.open(title, start, Purpose::PlaceFor(name.to_owned())).await.pop()
     }

@@ -1,8 +1,7 @@
-//! Commands that stop, and that end a stop: pausing a session, lockdown, noes that hold for a session, questions that nobody
-//! answered in time.
+//! Commands that pause a session, lock down, and undo denials.
 //!
-//! - INVARIANT: none of them allows. A question that is put again is answered in its dialog alone, with all its rules; where
-//!   a stop ends, the person is asked as before.
+//! - INVARIANT: none of them allows. A reopened question is answered only in its dialog, with all
+//!   its rules. After a restriction is lifted, the user is asked as before.
 
 use super::AppState;
 use super::command_error::CommandError;
@@ -16,12 +15,13 @@ pub(super) async fn lock_down(state: &AppState, on: bool, end_sessions: bool) ->
     done(state, Request::Lockdown { on, end_servers: on && end_sessions }).await
 }
 
-/// Takes back a no, forgets a question, or takes back a yes that came late.
+/// Removes a denial or an expired question, or undoes a late approval.
 pub(super) async fn forget_question(state: &AppState, question: String) -> Result<(), CommandError> {
     done(state, Request::Forget { question }).await
 }
 
-/// Puts a question again, in the dialog. `true` where the person said yes there, so that the same call passes once.
+/// Reopens a question in its dialog. Returns `true` if the user allowed, so that the same call is
+/// now allowed once.
 pub(super) async fn ask_again(state: &AppState, question: String) -> Result<bool, CommandError> {
     state.backend.ask_again(question).await.map_err(CommandError::refused)
 }

@@ -1,9 +1,9 @@
-//! Tells the person that a question waits when nobody looks at it.
+//! Notifies the user of a pending question that got no attention.
 //!
-//! - INVARIANT: a notification never allows. Any program on the bus can forge what comes back from one: the most that it
-//!   does is to bring the dialog to the front, or a no.
-//! - Names who asks and for what kind of thing, and no file: others may look at the screen.
-//! - Runs on threads of its own, since the notification service may be slow or missing.
+//! - INVARIANT: a notification never allows. Any program on the bus can forge a reply, so a reply
+//!   can at most bring the dialog to the front or deny.
+//! - Names the agent and the kind of action, but no files: others may see the screen.
+//! - Runs on its own threads, since the notification service may be slow or missing.
 
 use super::{Command as QueueCommand, NoticeDetail};
 use notify_rust::{ActionResponse, Notification, NotificationHandle, Timeout, Urgency};
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::mpsc::WeakUnboundedSender;
 
-/// The thread that talks to the notification service.
+/// Handle to the thread that talks to the notification service.
 pub(super) struct Notices {
     commands: Sender<Command>,
 }
@@ -24,29 +24,29 @@ enum Command {
 }
 
 impl Notices {
-    /// Starts it. What people press there goes to `queue`.
+    /// Starts the thread. Buttons pressed in a notification are sent to `queue`.
     pub(super) fn start(queue: WeakUnboundedSender<QueueCommand>) -> Self {
         let (commands, inbox) = channel();
-        // Without the thread there are no notifications, and the dialog is still there.
+        // Without the thread there are no notifications, but the dialog still works.
         if let Err(error) =
             std::thread::Builder::new().name("notices".into()).spawn(move || serve(&inbox, &queue))
         {
-            tracing::warn!(%error, "notifications cannot be shown");
+            tracing::warn!(%error, "failed to start the notification thread");
         }
         Self { commands }
     }
 
-    /// Shows a notification, in place of an earlier one of the same question.
+    /// Shows a notification and replaces an earlier one of the same question.
     pub(super) fn show(&self, id: &str, text: &str) {
         let _ = self.commands.send(Command::Show { id: id.to_owned(), text: text.to_owned() });
     }
 
-    /// Tells something that is no question.
+    /// Shows a notification that is not a question.
     pub(super) fn tell(&self, text: &str) {
         let _ = self.commands.send(Command::Tell { text: text.to_owned() });
     }
 
-    /// Says how much they say from now on.
+    /// Sets how much detail notifications show.
     pub(super) fn set_detail(&self, detail: NoticeDetail) {
         let _ = self.commands.send(Command::Detail(detail));
     }
@@ -73,16 +73,16 @@ fn serve(commands: &Receiver<Command>, queue: &WeakUnboundedSender<QueueCommand>
                         listen(handle.id(), id.clone(), queue.clone());
                         open.insert(id, handle);
                     }
-                    Err(error) => tracing::info!(%error, "the notification could not be shown"),
+                    Err(error) => tracing::info!(%error, "failed to show a notification"),
                 }
             }
             Command::Detail(wanted) => detail = wanted,
             Command::Tell { text } => {
-                let plain = "There is something to know. Open IronCurtain to see it.";
+                let plain = "Something needs your attention. Open IronCurtain to see it.";
                 let Some(text) = detail.of(text, plain) else { continue };
                 let reads_markup = *markup.get_or_insert_with(reads_markup);
                 if let Err(error) = notice(&text, reads_markup).show() {
-                    tracing::info!(%error, "the notification could not be shown");
+                    tracing::info!(%error, "failed to show a notification");
                 }
             }
             Command::Close { id } => {
@@ -94,12 +94,13 @@ fn serve(commands: &Receiver<Command>, queue: &WeakUnboundedSender<QueueCommand>
     }
 }
 
-/// Asked once, when the first one is due. A service that does not answer is taken to read markup.
+/// Returns whether the service parses markup; queried once, before the first notification. No reply
+/// counts as yes.
 fn reads_markup() -> bool {
     notify_rust::get_capabilities().map_or(true, |all| all.iter().any(|c| c == "body-markup"))
 }
 
-/// Something that is no question, with nothing to press.
+/// Builds a notification without buttons.
 fn notice(text: &str, reads_markup: bool) -> Notification {
     let body = if reads_markup { escape(text) } else { text.to_owned() };
     Notification::new()
@@ -112,7 +113,7 @@ fn notice(text: &str, reads_markup: bool) -> Notification {
         .finalize()
 }
 
-/// Waits for what is pressed there, until the notification is closed.
+/// Waits for a button of a notification until it is closed.
 fn listen(notification: u32, question: String, queue: WeakUnboundedSender<QueueCommand>) {
     let wait = move || {
         let pressed = notify_rust::handle_action(notification, |response: &ActionResponse<'_>| {
@@ -121,17 +122,17 @@ fn listen(notification: u32, question: String, queue: WeakUnboundedSender<QueueC
                 ActionResponse::Custom("open" | "default") => QueueCommand::Raise,
                 ActionResponse::Custom(_) | ActionResponse::Closed(_) => return,
             };
-            // Without a queue the question is denied already.
+            // Without a queue the question is already denied.
             if let Some(queue) = queue.upgrade() {
                 let _ = queue.send(command);
             }
         });
         if let Err(error) = pressed {
-            tracing::info!(%error, "the notification's buttons do not work");
+            tracing::info!(%error, "failed to listen for the notification's buttons");
         }
     };
     if let Err(error) = std::thread::Builder::new().name("notice".into()).spawn(wait) {
-        tracing::warn!(%error, "the notification's buttons do not work");
+        tracing::warn!(%error, "failed to listen for the notification's buttons");
     }
 }
 
@@ -139,7 +140,7 @@ fn notification(text: &str, reads_markup: bool) -> Notification {
     let body = if reads_markup { escape(text) } else { text.to_owned() };
     Notification::new()
         .appname("IronCurtain")
-        .summary("A question waits for you")
+        .summary("A question is waiting for you")
         .body(&body)
         .icon("ironcurtain-desktop")
         // A click on the notification itself.
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_text_is_not_markup_and_nothing_there_allows() {
+    fn escapes_markup_and_offers_no_allow() {
         let shown = notification("<a href='x'>Click & win</a> wants to write a file", true);
         assert_eq!(shown.body, "&lt;a href='x'&gt;Click &amp; win&lt;/a&gt; wants to write a file");
         assert_eq!(shown.actions, ["default", "Open", "open", "Open", "deny", "Deny"]);

@@ -1,7 +1,7 @@
-// Buttons that change something: what they say before, meanwhile and afterwards.
+// Buttons that run an action and show its progress and result.
 //
-// - "Done" is said only after the app has answered that it is done.
-// - Whatever takes away much, or gives, first says in a sentence what it will do, and asks for a second press.
+// - An action counts as done only after the app has confirmed it.
+// - An action that revokes a lot, or grants something, first explains itself and requires a second press.
 
 import * as backend from "./backend.js";
 import { html, nothing } from "./html.js";
@@ -11,16 +11,16 @@ import { focusOn, redraw, say } from "./state.js";
 /**
  * @typedef {object} Act
  * @property {string} key
- * @property {string} ready The words on the button.
+ * @property {string} ready Label of the button.
  * @property {string} going
  * @property {string} done
  * @property {string} failed
- * @property {string} [label] The button's name, where its words alone do not say what of.
- * @property {string} [says] What it will do: asked before it is done.
- * @property {string} [yes] The words of the second press, where they differ.
+ * @property {string} [label] Accessible name, if the label alone is ambiguous.
+ * @property {string} [says] Explanation shown for confirmation before the action runs.
+ * @property {string} [yes] Label of the confirming button, if it differs.
  * @property {string} [kind]
  * @property {boolean} [off]
- * @property {boolean} [again] It can be done again.
+ * @property {boolean} [again] The action can be repeated.
  * @property {() => Promise<unknown>} act
  */
 
@@ -28,7 +28,7 @@ import { focusOn, redraw, say } from "./state.js";
 const states = new Map();
 
 /**
- * A button with everything it says.
+ * Returns a button with its progress, result or confirmation.
  * @param {Act} act
  */
 export function actButton(act) {
@@ -44,10 +44,10 @@ export function actButton(act) {
 }
 
 /**
- * What was planned, shown whole before it is done, and the two ways on.
- * @param {string} label The panel's name.
+ * Returns a panel that shows a plan, with buttons to apply or cancel it.
+ * @param {string} label Accessible name of the panel.
  * @param {unknown} shown
- * @param {Act | null} act None where there is nothing to do.
+ * @param {Act | null} act Null if there is nothing to do.
  * @param {{ key: string, text: string, press: () => void }} leave
  */
 export const planPanel = (label, shown, act, leave) => html`
@@ -66,7 +66,7 @@ function begin(key) {
 }
 
 /**
- * The sentence, and the two ways on. Leaving it has the focus.
+ * Returns the confirmation of an action. Cancel has the focus.
  * @param {Act} act
  * @param {string} says
  */
@@ -79,7 +79,7 @@ function sure(act, says) {
     <div class="sure" role="group" aria-label=${says}>
       <p>${says}</p>
       <div class="both">
-        ${parts.button(`${act.key}:no`, "Leave it", leave, { leaves: true })}
+        ${parts.button(`${act.key}:no`, "Cancel", leave, { leaves: true })}
         ${parts.button(`${act.key}:yes`, act.yes ?? act.ready, () => run(act), { kind: act.kind ?? "main" })}
       </div>
     </div>`;
@@ -102,7 +102,7 @@ async function run({ key, act, done, failed, label, ready }) {
 }
 
 /**
- * Forgets what became of an act, so that it can be done anew.
+ * Resets an action, so that it can run again.
  * @param {string} key
  */
 export const forget = (key) => states.delete(key);
@@ -133,16 +133,16 @@ export const restartServer = (session) =>
     failed: "Not restarted",
     label: `Restart its server: ${session.server} of ${session.client.name}`,
     again: true,
-    says: `The process of ${session.server} is ended and started again. Calls under way fail; the session and what you granted stay.`,
+    says: `The process of ${session.server} is restarted. Calls in flight fail; the session and your permissions stay.`,
     act: () => backend.restartServer(session.id),
   });
 
 /**
- * Keep and Quarantine of a file that a session left.
+ * Returns the Keep and Quarantine buttons of an autostart file.
  * @param {string} session
  * @param {import("./types.js").LeftFile} file
  */
-export const decideLeft = (session, file) => html`
+export const decideFile = (session, file) => html`
   <div class="both">
     ${actButton({
       key: `keep:${session}:${file.path}`,
@@ -151,7 +151,7 @@ export const decideLeft = (session, file) => html`
       done: "Kept",
       failed: "Not kept",
       label: `Keep ${file.shown}`,
-      act: () => backend.decideLeft(session, file.path, "keep"),
+      act: () => backend.decideFile(session, file.path, "keep"),
     })}
     ${actButton({
       key: `quarantine:${session}:${file.path}`,
@@ -160,6 +160,6 @@ export const decideLeft = (session, file) => html`
       done: "In quarantine",
       failed: "Not moved",
       label: `Quarantine ${file.shown}`,
-      act: () => backend.decideLeft(session, file.path, "quarantine"),
+      act: () => backend.decideFile(session, file.path, "quarantine"),
     })}
   </div>`;

@@ -1,6 +1,7 @@
-//! The calls of a batch, each with a box that is ticked until the person takes the call out.
+//! The calls of a batch, each with a tick box that starts ticked.
 //!
-//! - INVARIANT: no row ever moves: one whose call is over stays where it is, without its tick, and nothing is added.
+//! - INVARIANT: rows never move. A settled call stays in place without its tick, and no rows are
+//!   added.
 
 use super::denials::Changed;
 use super::rows::{self, Block};
@@ -9,13 +10,13 @@ use gtk::prelude::*;
 use gtk::{Align, Orientation};
 use std::rc::Rc;
 
-/// Height of what a call would change, before it scrolls by itself.
+/// Maximum height in pixels of a call's text before it scrolls.
 const BLOCK_HEIGHT: i32 = 120;
 
 pub(super) struct Ticks {
     list: gtk::Box,
     calls: Vec<Tick>,
-    /// The texts of the calls.
+    /// Text blocks of the calls.
     pub(super) blocks: Vec<Block>,
     changed: Changed,
 }
@@ -55,20 +56,20 @@ impl Ticks {
         self.changed.replace(Some(Box::new(changed)));
     }
 
-    /// The calls that a yes is for.
+    /// Returns the calls that Allow applies to.
     pub(super) fn ticked(&self) -> Vec<String> {
         self.calls.iter().filter(|call| call.tick.is_active()).map(|call| call.id.clone()).collect()
     }
 
-    /// The calls that are not over.
+    /// Returns the calls that are not settled.
     pub(super) fn open(&self) -> Vec<String> {
         self.calls.iter().filter(|call| call.tick.is_sensitive()).map(|call| call.id.clone()).collect()
     }
 
-    /// The call of this question is over.
+    /// Marks the call of this question as settled.
     pub(super) fn end(&self, id: &str) {
         if let Some(call) = self.calls.iter().find(|call| call.id == id) {
-            call.tool.set_text("over: nothing is asked about this any more");
+            call.tool.set_text("settled: this call no longer needs an answer");
             call.tick.set_sensitive(false);
             call.tick.set_active(false);
         }
@@ -83,7 +84,7 @@ fn row(call: &CallView, blocks: &mut Vec<Block>) -> (gtk::Box, Tick) {
     tool.style_context().add_class("ic-quiet");
     words.pack_start(&tool, false, false, 0);
     if !call.with.is_empty() {
-        words.pack_start(&rows::lines(&call.with, "What it says with it"), false, false, 0);
+        words.pack_start(&rows::lines(&call.with, "Arguments"), false, false, 0);
     }
     for TextBlock { title, text, diff } in call.preview.iter().chain(&call.rest) {
         let block = rows::block(title, text, *diff, BLOCK_HEIGHT);
@@ -94,7 +95,7 @@ fn row(call: &CallView, blocks: &mut Vec<Block>) -> (gtk::Box, Tick) {
     let tick = gtk::CheckButton::new();
     tick.set_active(true);
     tick.set_valign(Align::Start);
-    rows::describe(&tick, &name, "Without its tick it is asked about by itself.");
+    rows::describe(&tick, &name, "Untick it to be asked about this call separately.");
     let row = gtk::Box::new(Orientation::Horizontal, 10);
     row.pack_start(&tick, false, false, 0);
     row.pack_start(&words, true, true, 0);

@@ -1,7 +1,9 @@
-//! One app for each desktop session: a second start brings the window of the first, and ends.
+//! Limits the app to one instance per desktop session: a second start opens the first one's window
+//! and exits.
 //!
-//! - By the interface that desktops start programs with (`org.freedesktop.Application`), so a desktop's own launcher does the same.
-//! - Whoever is on the bus can ask for it. All that comes of it is the window.
+//! - Uses `org.freedesktop.Application`, the interface that desktops start programs with, so a
+//!   desktop's launcher has the same effect.
+//! - Any process on the session bus can call it. The only effect is that the window opens.
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{activate_running, answer};
@@ -11,14 +13,14 @@ mod linux {
     use gtk::gio::{self, prelude::*};
     use std::time::Duration;
 
-    /// The name on the bus, and the object that desktops look for under it.
+    /// Bus name, which is also the object path that desktops call.
     const NAME: &str = "io.github.ironcurtain-desktop";
     const OBJECT: &str = "/io/github/ironcurtain_desktop";
     const INTERFACE: &str = "org.freedesktop.Application";
-    /// A running app answers at once; one that hangs is none.
+    /// Time allowed for a reply. A running app replies at once; no reply means that it hangs.
     const PATIENCE: Duration = Duration::from_secs(3);
 
-    /// Opens the window of the app that runs. `false` where none answers.
+    /// Opens the window of the running app. Returns `false` if none replies.
     pub(crate) fn activate_running() -> bool {
         let Ok(bus) = gio::bus_get_sync(gio::BusType::Session, gio::Cancellable::NONE) else { return false };
         let nothing = gtk::glib::VariantDict::new(None).end();
@@ -40,12 +42,13 @@ mod linux {
         .is_ok()
     }
 
-    /// Opens the window for every later start. Call it on the main thread, which has to keep what it returns.
+    /// Opens the window for every later start. Call it on the main thread and keep the returned
+    /// application.
     pub(crate) fn answer(open: impl Fn() + 'static) -> gio::Application {
         let application = gio::Application::new(Some(NAME), gio::ApplicationFlags::FLAGS_NONE);
         application.connect_activate(move |_| open());
         if let Err(error) = application.register(gio::Cancellable::NONE) {
-            tracing::info!(%error, "a second start cannot bring the window: there is no session bus");
+            tracing::info!(%error, "no session bus: starting the program again will not open the window");
         }
         application
     }
@@ -54,7 +57,7 @@ mod linux {
 #[cfg(not(target_os = "linux"))]
 pub(crate) use elsewhere::{activate_running, answer};
 
-/// Elsewhere a second start says that the first runs.
+/// On other platforms a second start only reports that the app is already running.
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
     pub(crate) fn activate_running() -> bool {

@@ -1,9 +1,9 @@
-// Granting beforehand: a folder or file that is picked, a tool, or a host; for whom, and for how long.
+// Grants a folder, file, tool or host in advance, for one agent and a lifetime.
 
 import * as backend from "./backend.js";
 import { html, live as liveValue, nothing } from "./html.js";
 import * as parts from "./parts.js";
-import { giftWords, LIFETIMES } from "./sentences.js";
+import { grantSentence, LIFETIMES } from "./sentences.js";
 import { redraw, say } from "./state.js";
 import { short } from "./words.js";
 
@@ -16,41 +16,41 @@ export const ACCESSES = ["read", "write", "delete"];
 /** @type {[string, string][]} */
 const KINDS = [["files", "a folder or file"], ["tool", "a tool"], ["host", "a host"]];
 
-/** @type {import("./types.js").Gift} */
-const gift = { client: "", server: "", kind: "folder", what: "", access: ["read"], lifetime: "hour" };
+/** @type {import("./types.js").RequestedGrant} */
+const requested = { client: "", server: "", kind: "folder", what: "", access: ["read"], lifetime: "hour" };
 let picking = false;
 let told = "";
 let problem = "";
 
 /** @param {import("./types.js").Snapshot} snapshot */
-export function giftForm({ clients, home }) {
+export function grantForm({ clients, home }) {
   const [first] = clients;
   if (!first) return nothing;
-  const client = clients.find((one) => one.key === gift.client) ?? first;
-  const server = client.servers.includes(gift.server) ? gift.server : (client.servers[0] ?? "");
+  const client = clients.find((one) => one.key === requested.client) ?? first;
+  const server = client.servers.includes(requested.server) ? requested.server : (client.servers[0] ?? "");
   const live = client.live.includes(server);
-  const lifetime = gift.lifetime === "session" && !live ? "hour" : gift.lifetime;
+  const lifetime = requested.lifetime === "session" && !live ? "hour" : requested.lifetime;
   const tools = client.tools[server] ?? [];
-  const what = gift.kind === "tool" ? (tools.includes(gift.what) ? gift.what : (tools[0] ?? "")) : gift.kind === "host" ? gift.what.trim() : "";
-  const whole = { ...gift, client: client.key, server, lifetime, what };
+  const what = requested.kind === "tool" ? (tools.includes(requested.what) ? requested.what : (tools[0] ?? "")) : requested.kind === "host" ? requested.what.trim() : "";
+  const whole = { ...requested, client: client.key, server, lifetime, what };
   return html`
     <details class="card">
-      <summary data-key="gift">Grant something beforehand</summary>
+      <summary data-key="gift">Add a permission\u2026</summary>
       <div class="form">
-        ${parts.field("Agent", parts.select("gift-client", client.key, clients.map((one) => [one.key, one.name]), (to) => set({ client: to })), html`proved: ${parts.path(client.key)}`)}
+        ${parts.field("Agent", parts.select("gift-client", client.key, clients.map((one) => [one.key, one.name]), (to) => set({ client: to })), html`verified: ${parts.path(client.key)}`)}
         ${parts.field("Server", parts.select("gift-server", server, client.servers.map((name) => [name, name]), (to) => set({ server: to })))}
-        ${parts.field("What", parts.select("gift-kind", gift.kind === "tool" || gift.kind === "host" ? gift.kind : "files", KINDS, (to) => set({ kind: to === "files" ? "folder" : /** @type {any} */ (to), what: "" })))}
+        ${parts.field("What", parts.select("gift-kind", requested.kind === "tool" || requested.kind === "host" ? requested.kind : "files", KINDS, (to) => set({ kind: to === "files" ? "folder" : /** @type {any} */ (to), what: "" })))}
         ${parts.field("Lasts", parts.select("gift-lifetime", lifetime, LIFETIMES.filter(([value]) => live || value !== "session"), (to) => set({ lifetime: /** @type {any} */ (to) })))}
         ${whole.kind === "tool" ? tools.length > 0 ? parts.field("Tool", parts.select("gift-tool", what, tools.map((name) => [name, name]), (to) => set({ what: to }))) : nothing
-          : whole.kind === "host" ? parts.field("Host", html`<input type="text" class="mono" autocomplete="off" spellcheck="false" placeholder="api.example.com" data-key="gift-host" .value=${liveValue(gift.what)} @input=${(/** @type {Event} */ event) => set({ what: parts.valueOf(event) })}>`)
-          : accessTicks("gift", gift.access, ACCESSES, (access) => set({ access }))}
+          : whole.kind === "host" ? parts.field("Host", html`<input type="text" class="mono" autocomplete="off" spellcheck="false" placeholder="api.example.com" data-key="gift-host" .value=${liveValue(requested.what)} @input=${(/** @type {Event} */ event) => set({ what: parts.valueOf(event) })}>`)
+          : accessTicks("gift", requested.access, ACCESSES, (access) => set({ access }))}
       </div>
-      <p class="says">${giftWords(whole, client.name)}</p>
+      <p class="says">${grantSentence(whole, client.name)}</p>
       ${whole.kind === "tool" || whole.kind === "host"
         ? what === "" ? nothing : html`<div class="both start">${parts.button("gift-give", "Grant it", () => void give(whole, home), { kind: "main", busy: picking })}</div>`
         : html`<div class="both start">
-          ${parts.button("pick-folder", "Pick a folder\u2026", () => void give({ ...whole, kind: "folder" }, home), { kind: "main", busy: picking, off: gift.access.length === 0 })}
-          ${parts.button("pick-file", "Pick a file\u2026", () => void give({ ...whole, kind: "file" }, home), { busy: picking, off: gift.access.length === 0 })}
+          ${parts.button("pick-folder", "Pick a folder\u2026", () => void give({ ...whole, kind: "folder" }, home), { kind: "main", busy: picking, off: requested.access.length === 0 })}
+          ${parts.button("pick-file", "Pick a file\u2026", () => void give({ ...whole, kind: "file" }, home), { busy: picking, off: requested.access.length === 0 })}
         </div>`}
       ${told ? html`<p class="small good" role="status">${told}</p>` : nothing}
       ${problem ? parts.problem(`Not granted: ${problem}`) : nothing}
@@ -58,7 +58,7 @@ export function giftForm({ clients, home }) {
 }
 
 /**
- * Boxes for what may be done.
+ * Returns the check boxes of the access.
  * @param {string} key
  * @param {Access[]} chosen
  * @param {Access[]} from
@@ -71,15 +71,15 @@ export const accessTicks = (key, chosen, from, choose) => html`
     )}</div>
   </fieldset>`;
 
-/** @param {Partial<import("./types.js").Gift>} change */
+/** @param {Partial<import("./types.js").RequestedGrant>} change */
 function set(change) {
-  Object.assign(gift, change);
+  Object.assign(requested, change);
   told = problem = "";
   redraw();
 }
 
 /**
- * @param {import("./types.js").Gift} whole
+ * @param {import("./types.js").RequestedGrant} whole
  * @param {string} home
  */
 async function give(whole, home) {

@@ -1,13 +1,13 @@
-//! A picker of the system, as the library `rfd` opens it.
+//! System picker of other platforms, through the library `rfd`.
 
 use super::{Picked, Picker, Purpose};
 use ironcurtain_admin::catalog::BUNDLE_ENDINGS;
 use rfd::{AsyncFileDialog, FileHandle};
 use std::path::PathBuf;
 
-/// The paths that the person picks; none where they close it.
+/// Returns the picked paths; none if the user cancels.
 pub(super) async fn open(Picker { title, start, purpose, before }: Picker) -> Vec<PathBuf> {
-    // No window has a number here.
+    // Windows have no id here.
     let _ = before;
     let dialog = AsyncFileDialog::new().set_title(title).set_directory(start);
     let one = |picked: Option<FileHandle>| picked.map(|one| vec![one]);

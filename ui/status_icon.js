@@ -1,4 +1,4 @@
-// The curtain of the tray icon, drawn for the window: closed, with a question, crossed in lockdown, open where nothing is protected, or cracked.
+// The tray's curtain icon as SVG: closed, with a question, crossed out in lockdown, open if nothing is protected, or cracked.
 
 import { html, svg } from "./html.js";
 
@@ -12,7 +12,7 @@ const DRAWN_RIGHT = "M21 5.5H16.500C16.500 11 17.500 16 18.500 20.500 19.500 20.
 const RAIL = "M3.1 2.6H20.9a1.5 1.5 0 0 1 0 3H3.1a1.5 1.5 0 0 1 0-3Z";
 
 /** @param {"protecting" | "part" | "asking" | "lockdown" | "open" | "degraded"} mood */
-export const curtain = (mood) =>
+export const statusIcon = (mood) =>
   html`<svg class="curtain ${mood}" viewBox="0 0 24 24" aria-hidden="true">${svg`<path class="rail" d=${RAIL} />`}${shape(mood)}</svg>`;
 
 /** @param {string} mood */

@@ -1,38 +1,39 @@
 //! Several calls of one agent in one view: a row for each, the worst first. Pure.
 //!
-//! - INVARIANT: a row has all that the question's own dialog has to be read. A yes is to calls, each once, and never to more.
+//! - INVARIANT: a row shows everything that the question's own dialog requires to be read. Allow
+//!   covers exactly the ticked calls, once each.
 
 use super::lines::{arguments, line};
-use super::room::Rest;
+use super::shorten::Rest;
 use super::{ConsentView, LineView, Span, TextBlock, Tone, details, facts, preview, span};
 use crate::consent::text;
 use ironcurtain_daemon::consent::{Consequence, Question, Verb};
 use std::cmp::Reverse;
 use std::path::Path;
 
-/// The sentence on the ticks.
-const TAKE_OUT: &str = "Take a tick away to be asked about that call by itself.";
+/// Help text for the tick boxes.
+const UNTICK_HINT: &str = "Untick a call to be asked about it separately.";
 
 /// One call of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CallView {
-    /// The id of its question.
+    /// Id of its question.
     pub(crate) id: String,
-    /// "edit_file, a tool of the server filesystem".
+    /// Tool and server, such as "edit_file, a tool of the server filesystem".
     pub(crate) tool: String,
-    /// Everything that it would do, the worst first.
+    /// All consequences, the worst first.
     pub(crate) lines: Vec<LineView>,
-    /// Arguments that no line tells.
+    /// Arguments that no line mentions.
     pub(crate) with: Vec<LineView>,
-    /// The text that it would change.
+    /// Text that it would change.
     pub(crate) preview: Option<TextBlock>,
-    /// The texts that are cut above, in full.
+    /// Full texts that are shortened above.
     pub(crate) rest: Option<TextBlock>,
 }
 
 impl ConsentView {
-    /// The view of these questions, all of one agent; nothing where there are fewer than two. `alone` more of that agent wait
-    /// that no batch has.
+    /// Creates the view of these questions of one agent; `None` for fewer than two. `alone` is the
+    /// number of the agent's questions that must be answered separately.
     pub(crate) fn together(questions: &[&Question], alone: usize, home: &Path) -> Option<Self> {
         let mut questions = questions.to_vec();
         questions.sort_by_key(|question| Reverse(question.consequences.first().map(|worst| worst.verb)));
@@ -43,7 +44,7 @@ impl ConsentView {
             headline: headline(&questions),
             lines: Vec::new(),
             with: Vec::new(),
-            also: std::iter::once(TAKE_OUT.to_owned()).chain(left_out(alone)).collect(),
+            also: std::iter::once(UNTICK_HINT.to_owned()).chain(left_out(alone)).collect(),
             facts: who,
             preview: None,
             rest: None,
@@ -54,8 +55,8 @@ impl ConsentView {
         })
     }
 
-    /// The words on Allow, and the effect of it in one sentence, while so many of the calls are ticked. Each is as long as a
-    /// line: a dialog that grows moves what is under the pointer.
+    /// Returns the label of Allow and the outcome in one sentence for this number of ticked calls.
+    /// Both stay one line long: a dialog that grows moves what is under the pointer.
     pub(crate) fn effect(&self, ticked: usize) -> (String, String) {
         let who = self.headline.first().map(|name| name.text.as_str()).unwrap_or_default();
         match ticked {
@@ -68,7 +69,7 @@ impl ConsentView {
     }
 }
 
-/// "Claude Code wants to **change 1 file** and **read 3 files**".
+/// Returns a headline such as "Claude Code wants to **change 1 file** and **read 3 files**".
 fn headline(questions: &[&Question]) -> Vec<Span> {
     let mut deeds: Vec<(Verb, Vec<&Consequence>)> = Vec::new();
     for deed in questions.iter().flat_map(|question| &question.consequences) {
@@ -89,14 +90,16 @@ fn headline(questions: &[&Question]) -> Vec<Span> {
     spans
 }
 
-/// The word on those that are not among them.
+/// Returns the note about questions that are not shown here.
 fn left_out(alone: usize) -> Option<String> {
-    let grave = "does more than read or change a file that is there, or changes one of these again";
+    let grave = "does more than read or change an existing file, or changes one of these files again";
     match alone {
         0 => None,
-        1 => Some(format!("Not among these: 1 more, which {grave}. You are asked about it by itself.")),
+        1 => Some(format!(
+            "Not shown here: 1 more call, which {grave}. You will be asked about it separately."
+        )),
         n => Some(format!(
-            "Not among these: {n} more, of which each {grave}. You are asked about each by itself."
+            "Not shown here: {n} more calls, each of which {grave}. You will be asked about each separately."
         )),
     }
 }
@@ -139,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_has_a_row_with_all_of_it_and_the_worst_is_first() {
+    fn each_call_has_a_full_row_and_the_worst_is_first() {
         let home = Path::new("/home/ada");
         let read = of("read", Verb::Read, "/home/ada/a.txt");
         let again = of("again", Verb::Read, "/home/ada/a.txt");
@@ -159,17 +162,17 @@ mod tests {
         assert_eq!(first.tool, "change_file, a tool of the server filesystem");
         assert_eq!(plain(&first.with[0].words), "with dryRun: false");
         assert_eq!(first.preview.as_ref().map(|preview| preview.text.as_str()), Some("-a\n+b\n"));
-        let alone = "Not among these: 2 more, of which each does more than read or change a file that is there, or \
-            changes one of these again. You are asked about each by itself.";
+        let alone = "Not shown here: 2 more calls, each of which does more than read or change an existing file, or \
+            changes one of these files again. You will be asked about each separately.";
         assert_eq!(
             (view.also, view.choices, view.band),
-            (vec![TAKE_OUT.to_owned(), alone.to_owned()], vec![], None)
+            (vec![UNTICK_HINT.to_owned(), alone.to_owned()], vec![], None)
         );
         assert_eq!(ConsentView::together(&[&read], 2, home), None, "one alone is no batch");
     }
 
     #[test]
-    fn a_yes_says_how_many_calls_it_is_for_and_that_each_is_for_once() {
+    fn allow_names_the_number_of_calls() {
         let (one, other) = (of("one", Verb::Read, "/a"), of("other", Verb::Read, "/b"));
         let view = ConsentView::together(&[&one, &other], 0, Path::new("/")).unwrap();
         let said = [0, 1, 2].map(|ticked| view.effect(ticked));
@@ -179,6 +182,6 @@ mod tests {
             ("_Allow these 2 once", "Claude Code may make the 2 ticked calls, each once."),
         ];
         assert_eq!(said, expected.map(|(words, effect)| (words.to_owned(), effect.to_owned())));
-        assert_eq!(view.also, [TAKE_OUT]);
+        assert_eq!(view.also, [UNTICK_HINT]);
     }
 }

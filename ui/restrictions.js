@@ -1,8 +1,8 @@
-// What the person has stopped, and what nobody answered: lockdown, pauses, noes that hold, missed questions.
+// Lockdown, pauses, session denials and expired questions.
 //
-// - Nothing here allows. A question that is put again is answered in its own dialog, and a stop that ends gives nothing.
+// - Nothing here allows. A reopened question is answered in its own dialog, and lifting a restriction grants nothing.
 
-import { actButton, forget } from "./acts.js";
+import { actButton, forget } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
@@ -12,7 +12,7 @@ import { focusOn } from "./state.js";
 /** @typedef {import("./types.js").Denial} Denial */
 
 /**
- * Locking down, at the first press since it is an emergency brake, and undoing it.
+ * Returns the lockdown buttons. Locking down needs no confirmation, because it is an emergency brake.
  * @param {import("./types.js").Status} status
  */
 export const lockdown = ({ lockdown: on, sessions }) => html`
@@ -55,12 +55,12 @@ const lockDownAndEnd = () =>
     done: "Locked down",
     failed: "Not locked down",
     again: true,
-    says: "Every server is ended, with what you granted for its session. Agents that start a server again can do what rules and standing permissions allow, and nothing that needs your word.",
+    says: "All servers are stopped and their sessions' permissions end. Agents that restart a server can do what rules and standing permissions allow, and nothing that would ask you.",
     act: () => backend.lockDown(true, true),
   });
 
 /**
- * Pausing an agent's session, and going on.
+ * Returns the button that pauses or resumes a session.
  * @param {import("./types.js").Session} session
  */
 export const pause = (session) =>
@@ -82,7 +82,7 @@ export const pause = (session) =>
 export const missedRows = (missed) =>
   missed.length === 0 ? nothing : html`
     <h2>Nobody answered in time</h2>
-    <p class="lead-in quiet">Each of these was denied. If the agent tries again, you are asked again.</p>
+    <p class="lead-in quiet">You didn't answer in time, so these were denied. If the agent tries again, you'll be asked again.</p>
     ${parts.group(repeat(missed, (one) => one.id, missedRow))}`;
 
 /** @param {MissedQuestion} one */
@@ -92,13 +92,13 @@ const missedRow = (one) =>
       <div>${parts.pair(parts.client(one.client), one.server)}</div>
       ${one.lines.map((line) => html`<div class="path">${parts.foreign(line)}</div>`)}
       ${parts.facts(parts.foreign(one.reason), keptFor(one))}
-      ${one.state === "allowed-late" ? html`<p class="small">You said yes: this very call passes once, if the agent tries it again.</p>` : nothing}
+      ${one.state === "allowed-late" ? html`<p class="small">You allowed it. If the agent repeats exactly this call, it runs once.</p>` : nothing}
       ${one.state === "shown-again" ? html`<p class="small">The question is open in its own window.</p>` : nothing}`,
     html`${one.state === "missed" ? decide(one) : nothing}${one.state === "shown-again" ? nothing : drop(one)}`,
   );
 
 /** @param {MissedQuestion} one */
-const keptFor = ({ kept_seconds: left }) => (left === null ? nothing : left < 60 ? "kept for less than a minute" : `kept for ${Math.ceil(left / 60)} min`);
+const keptFor = ({ kept_seconds: left }) => (left === null ? nothing : left < 60 ? "expires in less than a minute" : `expires in ${Math.ceil(left / 60)} min`);
 
 /** @param {MissedQuestion} one */
 const decide = (one) =>
@@ -118,17 +118,17 @@ function drop(one) {
   const allowed = one.state === "allowed-late";
   return actButton({
     key: `forget:${one.id}`,
-    ready: allowed ? "Take the yes back" : "Forget it",
-    label: `${allowed ? "Take the yes back" : "Forget it"}: ${one.client}, ${one.lines[0] ?? one.server}`,
-    going: allowed ? "Taking back\u2026" : "Forgetting\u2026",
-    done: allowed ? "Taken back" : "Forgotten",
-    failed: allowed ? "Not taken back" : "Not forgotten",
+    ready: allowed ? "Undo my yes" : "Forget it",
+    label: `${allowed ? "Undo my yes" : "Forget it"}: ${one.client}, ${one.lines[0] ?? one.server}`,
+    going: allowed ? "Revoking\u2026" : "Forgetting\u2026",
+    done: allowed ? "Revoked" : "Forgotten",
+    failed: allowed ? "Not revoked" : "Not forgotten",
     act: () => backend.forgetQuestion(one.id),
   });
 }
 
 /**
- * What was denied for the rest of a session.
+ * Returns the denials that last until the session ends.
  * @param {Denial[]} denied
  */
 export const denials = (denied) =>
@@ -146,7 +146,7 @@ const denialRow = (one) =>
   );
 
 /**
- * The button that takes a no back.
+ * Returns the button that undoes a denial.
  * @param {string} key
  * @param {string} what
  * @param {() => Promise<void>} act
@@ -156,8 +156,8 @@ export const askMeAgain = (key, what, act) =>
     key,
     ready: "Ask me again",
     label: `Ask me again about ${what}`,
-    going: "Taking the no back\u2026",
+    going: "Undoing\u2026",
     done: "You are asked again",
-    failed: "The no was not taken back",
+    failed: "Your no was not undone",
     act,
   });

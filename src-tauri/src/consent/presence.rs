@@ -1,8 +1,8 @@
-//! Tells when the screen is locked and when the machine goes to sleep: nobody can be asked then, and no key or click that was
-//! meant to unlock or to wake it is an answer.
+//! Reports when the screen is locked and when the machine goes to sleep. Nobody can answer then,
+//! and a key or click meant to unlock or wake it must not count as an answer.
 //!
-//! - What the login manager (logind) says of this session, on the system's bus. Until it has told, nobody is asked; where there is
-//!   none, nobody is ever away.
+//! - Follows the login manager (logind) on the system bus. No question is shown until its first
+//!   reply; without logind, the user is never considered away.
 
 use super::Command;
 use gtk::gio::{self, prelude::*};
@@ -16,24 +16,25 @@ const MANAGER: &str = "/org/freedesktop/login1";
 const MANAGER_INTERFACE: &str = "org.freedesktop.login1.Manager";
 const SESSION: &str = "org.freedesktop.login1.Session";
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
-/// The property that lock screens set.
+/// Property that lock screens set.
 const LOCKED: &str = "LockedHint";
-/// The time within which it answers, in milliseconds.
+/// Time allowed for a reply, in milliseconds.
 const PATIENCE: i32 = 5_000;
 
-/// The time that the machine has been asleep since it was started, by its own clocks: they tell of it before any program does.
+/// Returns how long the machine has slept since boot, from its clocks, which show it before any
+/// program is notified.
 pub(super) fn asleep() -> Duration {
     let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
     let awake = read(ClockId::Monotonic);
     read(ClockId::Boottime).saturating_sub(awake)
 }
 
-/// Tells the queue of every change, for as long as the app runs. To be run on the main thread.
+/// Sends every change to the queue while the app runs. Call it on the main thread.
 pub(super) async fn follow(queue: WeakUnboundedSender<Command>) -> std::convert::Infallible {
-    // The subscription lives as long as its bus.
+    // The subscription lives as long as its bus connection.
     let bus = begin(&queue).await;
     if let Err(error) = &bus {
-        tracing::info!(%error, "whether the screen is locked or the machine asleep is not known");
+        tracing::info!(%error, "cannot detect a locked screen or a sleeping machine");
         tell(&queue, Command::Locked(false));
     }
     std::future::pending().await

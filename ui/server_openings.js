@@ -1,6 +1,6 @@
-// Hosts and folders that are open to a server for good: listed, the worst first; opened after a sentence; closed.
+// Hosts and folders that are permanently open to a server: lists, opens and closes them.
 
-import { actButton, planPanel } from "./acts.js";
+import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
@@ -9,9 +9,9 @@ import { count } from "./words.js";
 
 /** @typedef {import("./types.js").Server} Server */
 
-/** The one that waits for a yes. @type {{ server: string, what: string, words: string } | null} */
+/** The planned opening. @type {{ server: string, what: string, words: string } | null} */
 let planned = null;
-/** The hosts that are being typed, by server. @type {Map<string, string>} */
+/** Typed hosts, by server. @type {Map<string, string>} */
 const hosts = new Map();
 /** @type {Map<string, string>} */
 const told = new Map();
@@ -24,8 +24,8 @@ export function openings(server, reload) {
   if (!server.sandboxed || server.remote) return nothing;
   const note = told.get(server.name);
   return parts.row(html`
-    <h3>Open to it for good</h3>
-    ${server.openings.length === 0 ? html`<p class="small quiet">Nothing beyond what stands above.</p>` : html`
+    <h3>Always allowed</h3>
+    ${server.openings.length === 0 ? html`<p class="small quiet">Nothing extra.</p>` : html`
       <ul class="opened">${repeat(server.openings, (one) => `${one.opening.kind} ${one.opening.what}`, (one) => opened(server, one, reload))}</ul>`}
     ${note ? html`<p class="small good" role="status">${note}</p>` : nothing}
     ${planned?.server === server.name ? panel(server, planned, reload) : form(server)}`);
@@ -46,7 +46,7 @@ const opened = (server, one, reload) => html`
       done: "Closed",
       failed: "Not closed",
       again: true,
-      says: `${server.name} no longer reaches ${one.opening.what} by itself.${server.live.length > 0 ? ` It ends for ${count(server.live.length, "session")}, so that this holds at once.` : ""}`,
+      says: `${server.name} no longer always has access to ${one.opening.what}.${server.live.length > 0 ? ` It ends for ${count(server.live.length, "session")}, so that this holds at once.` : ""}`,
       act: async () => {
         told.set(server.name, await backend.closeOpening(server.name, one.opening));
         await reload();
@@ -55,7 +55,7 @@ const opened = (server, one, reload) => html`
   </li>`;
 
 /**
- * The marks around names are for terminals.
+ * Removes backquotes around names, which are for terminals.
  * @param {string} words
  */
 const plain = (words) => words.replaceAll("`", "");
@@ -69,7 +69,7 @@ function form(server) {
   };
   return html`
     <details>
-      <summary data-key="open-more:${server.name}">Open a host or a folder to it</summary>
+      <summary data-key="open-more:${server.name}">Allow a folder or host permanently\u2026</summary>
       <p class="small quiet">For what ${parts.foreign(server.name)} itself needs at all times, whichever agent uses it. A folder that an agent is to work in is better <a href="#granted">granted</a>: that is for one agent, and can end by itself.</p>
       ${parts.field("Host", html`<input type="text" class="mono" autocomplete="off" spellcheck="false" placeholder="api.example.com" data-key="open-host:${server.name}" .value=${live(host)} @input=${type}>`, "A name; *.example.com for every host below it.")}
       <div class="both start">
@@ -112,11 +112,11 @@ const plan = (server, kind, ready, wanted, off = false) =>
 const panel = (server, one, reload) =>
   planPanel(
     `Opening ${one.what} to ${server.name}`,
-    html`<p class="says">${parts.foreign(plain(one.words))}.</p><p class="small quiet">It holds until you close it here.</p>`,
+    html`<p class="says">${parts.foreign(plain(one.words))}.</p><p class="small quiet">It stays allowed until you close it here.</p>`,
     {
       key: `open-now:${server.name}`,
-      ready: "Open it for good",
-      label: `Open it for good: ${one.what} to ${server.name}`,
+      ready: "Allow it permanently",
+      label: `Allow it permanently: ${one.what} to ${server.name}`,
       going: "Opening\u2026",
       done: "Opened",
       failed: "Not opened",
@@ -127,5 +127,5 @@ const panel = (server, one, reload) =>
         await reload();
       },
     },
-    { key: `open-leave:${server.name}`, text: "Leave it closed", press: () => { planned = null; redraw(); } },
+    { key: `open-leave:${server.name}`, text: "Cancel", press: () => { planned = null; redraw(); } },
   );

@@ -1,26 +1,26 @@
-//! The place of Allow: never where the last dialog had it.
+//! Keeps Allow away from its place in the previous dialog.
 
 use super::Inner;
 use gtk::gdk;
 use gtk::prelude::*;
 use std::rc::Rc;
 
-/// The place of a dialog's Allow, which the next one's is not to have.
+/// Place of a dialog's Allow, which the next one must avoid.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::consent) struct AllowPlace {
     pub(super) mirrored: bool,
-    /// On the screen; none where places are not told.
+    /// Screen coordinates, if the display server reports them.
     on_screen: Option<gdk::Rectangle>,
 }
 
 impl Inner {
-    /// The place that it has now.
+    /// Returns the current place of Allow.
     pub(super) fn allow_place(&self) -> AllowPlace {
         AllowPlace { mirrored: self.mirrored.get(), on_screen: self.allow_on_screen() }
     }
 
-    /// Puts Allow at the other end of its row where it would lie on the last one's place.
-    pub(super) fn keep_away(self: &Rc<Self>) {
+    /// Moves Allow to the other end of its row if it would overlap its previous place.
+    pub(super) fn avoid_last_allow_place(self: &Rc<Self>) {
         let last = self.last.and_then(|last| last.on_screen);
         if let (Some(last), Some(now)) = (last, self.allow_on_screen())
             && last.intersect(&now).is_some()

@@ -1,14 +1,14 @@
-// One row for each call: its decision and its end together, and what else is on record about it behind it.
+// A row of the activity log: a call with its decision and outcome, and all recorded details when expanded.
 
 import { html, nothing } from "./html.js";
 import * as parts from "./parts.js";
 
-/** What was decided, without the word of the badge beside it. @param {string} summary */
+/** Returns the summary without the decision, which the badge shows. @param {string} summary */
 const said = (summary) => summary.replace(/^(?:Allowed|Denied): (.)/u, (_, first) => first.toUpperCase());
 
 /**
  * @param {import("./types.js").Call} call
- * @param {{ open: boolean, toggle: () => void, acts: unknown }} [detail] Where it can be opened.
+ * @param {{ open: boolean, toggle: () => void, acts: unknown }} [detail] Given if the row can be expanded.
  */
 export function callRow(call, detail) {
   const what = html`

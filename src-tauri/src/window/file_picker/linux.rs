@@ -1,14 +1,14 @@
-//! A picker of GTK, which is opened on the main thread and closed as soon as nobody waits for it.
+//! GTK picker, opened on the main thread and closed when its caller is dropped.
 
 use super::{Picked, Picker, Purpose};
-use crate::in_front;
+use crate::window_stack;
 use gtk::prelude::*;
 use gtk::{FileChooserAction, FileChooserDialog, ResponseType, glib};
 use ironcurtain_admin::catalog::BUNDLE_ENDINGS;
 use std::path::PathBuf;
 use tokio::sync::oneshot;
 
-/// The paths that the person picks; none where they close it.
+/// Returns the picked paths; none if the user cancels.
 pub(super) async fn open(picker: Picker) -> Vec<PathBuf> {
     let (tell, told) = oneshot::channel();
     glib::MainContext::default().invoke(move || {
@@ -20,9 +20,9 @@ pub(super) async fn open(picker: Picker) -> Vec<PathBuf> {
 async fn show(picker: Picker, mut tell: oneshot::Sender<Vec<PathBuf>>) {
     let dialog = build(&picker);
     if let Some(before) = picker.before {
-        in_front::stand_before(&dialog, before);
+        window_stack::set_transient_for(&dialog, before);
     }
-    in_front::bring(&dialog);
+    window_stack::raise(&dialog);
     let response = tokio::select! {
         biased;
         () = tell.closed() => ResponseType::Cancel,
@@ -30,9 +30,9 @@ async fn show(picker: Picker, mut tell: oneshot::Sender<Vec<PathBuf>>) {
     };
     let picked = if response == ResponseType::Accept { dialog.filenames() } else { Vec::new() };
     dialog.hide();
-    // The window is destroyed by the default handler of the delete event this sends.
+    // The default handler of the delete event destroys the window.
     dialog.close();
-    // One that nobody waits for any more was closed for that.
+    // The caller may have been dropped meanwhile.
     let _ = tell.send(picked);
 }
 

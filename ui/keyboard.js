@@ -1,7 +1,7 @@
-// Keys beside Tab: the arrows go from row to row and from page to page, Home and End to the first and the last, and Escape
-// leaves what was begun.
+// Keyboard navigation besides Tab: the arrows move between rows and pages, Home and End go to the first and last, and Escape
+// cancels.
 //
-// - A field, a list to choose from and a text to scroll keep the keys that they have by themselves.
+// - Text fields, select boxes and scrolling texts keep their own keys.
 
 import { controls, isThere, leaving } from "./focus.js";
 
@@ -15,7 +15,7 @@ const STEPS = {
   End: (_, last) => last,
 };
 
-/** Follows the keys of the window. */
+/** Starts handling the window's keys. */
 export function followKeys() {
   addEventListener("keydown", (event) => {
     const on = event.target;
@@ -29,7 +29,7 @@ export function followKeys() {
 }
 
 /**
- * The control that a key leads to: the same one of another row, or its first.
+ * Returns the control that a key leads to: the same control of another row, or its first one.
  * @param {HTMLElement} on
  * @param {string} key
  */
@@ -45,7 +45,7 @@ function stepped(on, key) {
 }
 
 /**
- * The beginning of a control's key, which says what it does.
+ * Returns the start of a control's key, which identifies its action.
  * @param {HTMLElement} one
  */
 const kind = (one) => one.dataset.key?.split(":")[0];

@@ -1,22 +1,23 @@
-//! The judgement whether all of what has to be read was in view. Whoever draws it measures, and decides nothing.
+//! Judges whether everything that must be read was in view. The caller only measures.
 //!
-//! - Every part that scrolls has to be read to its end: the question itself, each text of its own, and what Allow will do.
-//! - Text that was in view counts as read until there is more of it, or less room.
+//! - Every scrolling part must be read to its end: the question itself, each text block, and the
+//!   outcome of Allow.
+//! - Text that was in view counts as read until it grows or has less space.
 
-/// The height of what has to be read, and of the room that it is seen in.
+/// Height of the text that must be read, and of the viewport.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Extent {
     pub(super) height: f64,
     pub(super) room: f64,
 }
 
-/// The extent of what was read, once all of it was in view.
+/// Extent at the time the whole text had been in view.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ReadExtent(Option<Extent>);
 
 impl ReadExtent {
-    /// Takes in a measure, with the height that lies above the room. Returns `true` if all of it was in view by now; nothing
-    /// where nothing is laid out yet.
+    /// Records a measurement with its scroll offset. Returns whether everything has been in view,
+    /// or `None` if nothing is laid out yet.
     pub(super) fn look(&mut self, extent: Extent, above: f64) -> Option<bool> {
         let Extent { height, room } = extent;
         if !(height > 1.0 && room > 1.0) {
@@ -28,19 +29,20 @@ impl ReadExtent {
         Some(self.0.is_some())
     }
 
-    /// Returns `true` if all of it was in view when it was last measured.
+    /// Returns whether everything was in view at the last measurement.
     pub(super) fn is_read(&self) -> bool {
         self.0.is_some()
     }
 }
 
-/// Everything that has to be read, part by part.
+/// Reading state of each part.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Reading(Vec<ReadExtent>);
 
 impl Reading {
-    /// Takes in a measure of each part, in their order; nothing of one that is not laid out, which keeps what it was. Returns
-    /// `true` if all of them were read; nothing where the first, the question itself, is not laid out yet.
+    /// Records a measurement of each part, in order; a part without one keeps its state. Returns
+    /// whether all parts were read, or `None` if the first one, the question itself, is not laid
+    /// out yet.
     pub(super) fn look(&mut self, measures: &[Option<(Extent, f64)>]) -> Option<bool> {
         self.0.resize_with(measures.len(), ReadExtent::default);
         let mut is_laid_out = false;
@@ -51,7 +53,7 @@ impl Reading {
         is_laid_out.then(|| self.0.iter().all(ReadExtent::is_read))
     }
 
-    /// The first part that was not read to its end.
+    /// Returns the index of the first unread part.
     pub(super) fn unread(&self) -> Option<usize> {
         self.0.iter().position(|part| !part.is_read())
     }
@@ -62,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_in_view_counts_until_there_is_more_of_it_or_less_room() {
+    fn text_stays_read_until_it_grows_or_has_less_space() {
         let mut reading = ReadExtent::default();
         let mut look = |height, room, above| reading.look(Extent { height, room }, above);
         assert_eq!(look(500.0, 200.0, 0.0), Some(false));
@@ -80,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_has_to_be_read_and_one_that_is_folded_keeps_what_it_was() {
+    fn every_part_must_be_read_and_a_collapsed_one_keeps_its_state() {
         let whole = Some((Extent { height: 100.0, room: 200.0 }, 0.0));
         let long = |above| Some((Extent { height: 900.0, room: 180.0 }, above));
         let mut reading = Reading::default();

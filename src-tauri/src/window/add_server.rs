@@ -1,6 +1,8 @@
-//! Commands that add a server which is not in the list: by its package, by its address, or as its makers print it.
+//! Commands that add a new server: by package, by address, or by the configuration that its
+//! documentation prints.
 //!
-//! - What would be written is shown first and kept here: what is written is what was shown, whatever the page says.
+//! - The plan is shown first and kept here: exactly what was shown is written, whatever the page
+//!   sends.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -19,28 +21,28 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The server that waits for the person's yes.
+/// Planned server that awaits the user's confirmation.
 #[derive(Default)]
 pub(super) struct AdditionDraft(Arc<Mutex<Draft>>);
 
-/// A server as it was shown, and the bundle that it comes in.
+/// Server as it was shown, and its bundle.
 #[derive(Default)]
 pub(super) struct Draft {
     bundle: Option<OpenBundle>,
     planned: Option<Addition>,
 }
 
-/// A server as the page names it.
+/// Server as requested by the page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedAddition {
-    /// A package, an address, or what makers print.
+    /// Package, address, or configuration text.
     what: String,
-    /// Its name; empty for its own.
+    /// Name of the server; empty for the default.
     name: String,
 }
 
-/// A server as it would be added.
+/// Server as it would be added.
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedServer {
     name: String,
@@ -48,15 +50,15 @@ pub(super) struct PlannedServer {
     entry: String,
     reaches: Vec<String>,
     remote: bool,
-    /// The names that the keyring will have for what was typed, by the bundle's settings.
+    /// Names of the secrets that keep typed values, by bundle setting.
     secrets: BTreeMap<String, String>,
-    /// A variable or a header has a value in plain words, which may be a key.
+    /// A variable or header has a plain value, which may be a key.
     plain_values: bool,
-    /// The things that are kept under the name already, in words.
+    /// Description of what is already kept under this name.
     kept: Option<String>,
 }
 
-/// Why a server is not added.
+/// Reason why a server is not added.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlanError {
     #[error(transparent)]
@@ -67,9 +69,9 @@ pub(super) enum PlanError {
     Add(#[from] AddError),
     #[error(transparent)]
     Kept(#[from] IdentityChangeError),
-    #[error("`{0}` is there already; give this one another name")]
+    #[error("a server named `{0}` already exists; choose another name")]
     There(String),
-    #[error("look at what would be added again")]
+    #[error("nothing to add: review the server again")]
     NotShown,
 }
 
@@ -87,7 +89,7 @@ pub(super) async fn write_server(state: &AppState) -> Result<String, CommandErro
 }
 
 impl AdditionDraft {
-    /// Works on it, away from the thread that draws.
+    /// Runs a function on the draft on a blocking thread.
     pub(super) async fn with<T: Send + 'static, E: Display + Send + 'static>(
         &self,
         act: impl FnOnce(&mut Draft) -> Result<T, E> + Send + 'static,
@@ -121,7 +123,7 @@ impl Draft {
         self.show(home, adding)
     }
 
-    /// Keeps what would be added, and shows it.
+    /// Keeps the plan and returns its description.
     fn show(&mut self, home: &Home, adding: Addition) -> Result<PlannedServer, PlanError> {
         let servers = match candidates(home, &adding, false) {
             Err(AddError::There { name, .. }) => return Err(PlanError::There(name)),
@@ -139,7 +141,7 @@ impl Draft {
             reaches: server.map(reaches).unwrap_or_default(),
             remote: server.is_some_and(|server| server.remote.is_some()),
             secrets,
-            // A bundle says itself what is a key.
+            // A bundle declares which settings are secret.
             kept: Some(kept(home, &adding.name)?)
                 .filter(|kept| !kept.is_empty())
                 .map(|kept| kept.to_string()),
@@ -149,13 +151,13 @@ impl Draft {
         Ok(planned)
     }
 
-    /// Writes what was shown.
+    /// Writes the plan that was shown.
     pub(super) fn write(&mut self, home: &Home) -> Result<String, PlanError> {
         let adding = self.planned.as_ref().ok_or(PlanError::NotShown)?;
         let added = add_server(home, adding, false)?;
         self.planned = None;
         self.bundle.take().into_iter().for_each(OpenBundle::keep);
-        Ok(format!("It is written into {}. Nothing of it has run.", added.servers.display()))
+        Ok(format!("Added to {}. It has not been started.", added.servers.display()))
     }
 
     pub(super) fn open(&mut self, bundle: OpenBundle) {
