@@ -44,7 +44,7 @@ mod put_back;
 #[cfg(target_os = "linux")]
 mod quarantine;
 #[cfg(target_os = "linux")]
-mod reopened;
+mod reopened_folders;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 #[cfg(target_os = "linux")]

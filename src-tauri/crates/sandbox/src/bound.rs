@@ -1,4 +1,4 @@
-//! Child processes without a sandbox of ours that do not outlive their parent.
+//! Unsandboxed child processes that do not outlive their parent.
 //!
 //! - INVARIANT: a child is spawned by a thread that lives until it is released, because the kernel's parent-death signal
 //!   follows the thread. Killing the trusted process at any time kills the child. Platforms without such a signal refuse.

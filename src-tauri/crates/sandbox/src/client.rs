@@ -49,7 +49,7 @@ impl ControlClient {
     }
 
     /// Returns the queued events.
-    pub fn told(&mut self) -> Vec<SandboxEvent> {
+    pub fn queued_events(&mut self) -> Vec<SandboxEvent> {
         self.events.drain(..).collect()
     }
 

@@ -113,7 +113,7 @@ pub enum ControlAnswer {
 #[serde(rename_all = "kebab-case")]
 pub enum UnmountProof {
     /// The kernel released the mount: no descriptor, mapping, working directory or message in flight refers to it. Or the
-    /// mount is read-only for good, and another grant still shows its content.
+    /// mount is permanently read-only, and another grant still shows its content.
     Proved,
     /// The path is no longer visible, but a process still holds or writes one of its files. Only restarting the server
     /// stops that.
@@ -158,7 +158,7 @@ pub enum MountRefusal {
 pub enum SandboxEvent {
     /// The initial mounts are made and the server's program runs.
     Started,
-    /// The server never ran, and nothing of the sandbox is left.
+    /// The server never ran, and the sandbox has been removed.
     Failed {
         /// One-sentence reason for the user.
         reason: String,

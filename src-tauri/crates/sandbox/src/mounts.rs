@@ -6,9 +6,9 @@
 //! - INVARIANT: nothing is ever created in the host's tree. Mount points are created on the sandbox's own root or its
 //!   private `/tmp`, and removed when no longer needed.
 
-mod apart;
 mod initial;
 mod inside;
+mod isolated_tree;
 mod masks;
 mod source;
 

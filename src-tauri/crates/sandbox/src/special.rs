@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use folders::{is_folder, is_special};
 pub(crate) use link::{NotWatched, SpecialLink};
-pub(crate) use service::{serve, serve_beside};
+pub(crate) use service::{serve, serve_in_child};
 
 /// Maximum number of pipes and sockets masked in a sandbox. Each mask is a mount.
 pub(crate) const MOST_MASKED: usize = 512;

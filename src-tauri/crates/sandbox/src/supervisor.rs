@@ -96,10 +96,12 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
     let taken_up = [spec, control, special].map(|number| sys::process::take_descriptor(number));
     let [Ok(spec), Ok(control), Ok(special)] = taken_up else { return ExitCode::from(2) };
-    let (Ok(egress), Ok(group)) = (taken(egress), door(group)) else { return ExitCode::from(2) };
+    let (Ok(egress), Ok(group)) = (take_optional(egress), take_group(group)) else {
+        return ExitCode::from(2);
+    };
     let control = UnixStream::from(control);
     let owner: &dyn SandboxOwner = &control;
-    let started = ordered(parent, File::from(spec)).and_then(|spec| {
+    let started = read_spec(parent, File::from(spec)).and_then(|spec| {
         let closed = spec.closed.clone();
         let given = InheritedDescriptors { streams: take_streams()?, egress, group };
         let special = SpecialLink::new(special.into(), None, spec.unix_sockets)?;
@@ -113,7 +115,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    let end = converse(&mut bwrap, &mut mounts, &control);
+    let end = serve_control(&mut bwrap, &mut mounts, &control);
     let status = end.unwrap_or_else(|_| bwrap.kill());
     // Ignore the error: a launcher that has exited needs no notification.
     let _ = say(&control, &SandboxEvent::Exited { status });
@@ -121,12 +123,12 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
 }
 
 /// Takes over the descriptor, if one was passed.
-fn taken(number: &str) -> io::Result<Option<OwnedFd>> {
+fn take_optional(number: &str) -> io::Result<Option<OwnedFd>> {
     if number == NONE { Ok(None) } else { sys::process::take_descriptor(number).map(Some) }
 }
 
 /// Takes over the descriptor of the control group's `cgroup.procs`, and parses its limits.
-fn door(group: &[String]) -> io::Result<Option<(OwnedFd, CgroupLimits)>> {
+fn take_group(group: &[String]) -> io::Result<Option<(OwnedFd, CgroupLimits)>> {
     match group {
         [] => Ok(None),
         [door, controlled] => {
@@ -137,7 +139,7 @@ fn door(group: &[String]) -> io::Result<Option<(OwnedFd, CgroupLimits)>> {
 }
 
 /// Reads the specification that the launcher passed.
-fn ordered(parent: Pid, mut spec: File) -> Result<Spec, SupervisorStartError> {
+fn read_spec(parent: Pid, mut spec: File) -> Result<Spec, SupervisorStartError> {
     sys::process::bind_to_parent(parent).map_err(io::Error::from)?;
     sys::process::close_on_exec_from(3).map_err(io::Error::from)?;
     sys::process::leave_keyring()?;
@@ -153,26 +155,26 @@ fn exit_code(status: i32) -> ExitCode {
 /// Handles control requests until the server exits, the launcher hangs up or a signal arrives, and returns the exit status.
 ///
 /// An error also terminates the sandbox.
-fn converse(bwrap: &mut Bwrap, mounts: &mut Mounts, control: &UnixStream) -> io::Result<i32> {
+fn serve_control(bwrap: &mut Bwrap, mounts: &mut Mounts, control: &UnixStream) -> io::Result<i32> {
     // When the user's session ends, every process is signalled at once.
     let signals = Signals::hold()?;
     let mut lines = ControlLines::default();
     let mut quiet = Some(QUIET);
     loop {
-        let [asked, ended, told_to_end] = [control.as_fd(), bwrap.ended(), signals.as_fd()]
+        let [asked, ended, signalled] = [control.as_fd(), bwrap.ended(), signals.as_fd()]
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        let mut polled = [asked, ended, told_to_end, mounts.news(), mounts.special_news()];
+        let mut polled = [asked, ended, signalled, mounts.news(), mounts.special_news()];
         if !wait(&mut polled, quiet.as_ref())? {
             quiet = None;
             bwrap.settle();
             continue;
         }
         quiet = Some(QUIET);
-        let [asked, ended, told_to_end, mounted, special] = polled.map(|polled| !polled.revents().is_empty());
+        let [asked, ended, signalled, mounted, special] = polled.map(|polled| !polled.revents().is_empty());
         if ended {
             return Ok(bwrap.reap());
         }
-        if told_to_end {
+        if signalled {
             return Ok(bwrap.kill());
         }
         if mounted || special {

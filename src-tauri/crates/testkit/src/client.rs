@@ -22,7 +22,7 @@ pub struct AgentClient {
 /// Outcome of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// Whether the call was refused or failed.
+    /// True if the call was refused or failed.
     pub is_error: bool,
     /// Text of the result or of the error.
     pub text: String,

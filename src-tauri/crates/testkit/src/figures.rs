@@ -64,7 +64,7 @@ impl Row {
         Self::new(what, text(&ours), String::new(), String::new(), goal)
     }
 
-    /// Creates a row that compares the overhead of ours and a peer's.
+    /// Creates a row that compares our overhead with a peer's.
     pub fn added_beside(what: &str, ours: [f64; 2], peer_name: &str, peer: [f64; 2], goal: &str) -> Self {
         let text = |[p50, p99]: [f64; 2]| format!("p50 {}, p99 {}", unit(p50), unit(p99));
         Self::new(what, text(ours), format!("{peer_name}: {}", text(peer)), String::new(), goal)

@@ -56,7 +56,7 @@ pub(crate) enum Task {
 pub(crate) struct Measuring {
     /// The tables become a page of the documentation.
     pub(crate) write: bool,
-    /// Also beside `srt`.
+    /// Compare with `srt`, too.
     pub(crate) with_srt: bool,
     /// Every row is computed once, and no figure means anything.
     pub(crate) smoke: bool,

@@ -14,7 +14,7 @@ pub(crate) struct Built {
     pub(crate) package: PathBuf,
     /// Name of the binary, example, test or library.
     pub(crate) name: String,
-    /// Whether it is a test program.
+    /// True for a test program.
     pub(crate) test: bool,
     /// Path of the program.
     pub(crate) program: PathBuf,

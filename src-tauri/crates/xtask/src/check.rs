@@ -7,6 +7,7 @@ mod doc_lines;
 mod documentation;
 mod error_types;
 mod layers;
+mod phrases;
 mod tidy;
 mod tree;
 mod type_names;
@@ -46,15 +47,16 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     let fuzz = ["check", "--manifest-path", fuzz::MANIFEST, "--target-dir", "target/fuzz"];
     let fuzz = std::thread::spawn(move || cargo::command(&fuzz).output());
     let fuzz = RefCell::new(Some(fuzz));
-    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 14] = [
+    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 15] = [
         ("Tidiness", &tidy::check),
         ("Imports", &imports),
-        ("Names of types", &type_names),
-        ("Types of errors", &error_types),
+        ("Type names", &type_names),
+        ("Error types", &error_types),
         ("Pages", &documentation::check),
-        ("Bounds in pages", &bounds::check),
-        ("Lines of documentation", &doc_lines::check),
-        ("Types of the page", &page::types),
+        ("Documented limits", &bounds::check),
+        ("Doc comments", &doc_lines::check),
+        ("Plain English", &phrases::check),
+        ("Page types", &page::types),
         ("The book", &book::build),
         ("Formatting", &|| cargo(&["fmt", "--all", "--check"])),
         ("Lints", &|| cargo(&clippy)),
@@ -147,6 +149,13 @@ mod tests {
     #[test]
     fn pages_are_valid() {
         if let Err(problem) = super::documentation::check() {
+            panic!("{problem:#}");
+        }
+    }
+
+    #[test]
+    fn texts_are_plain_english() {
+        if let Err(problem) = super::phrases::check() {
             panic!("{problem:#}");
         }
     }

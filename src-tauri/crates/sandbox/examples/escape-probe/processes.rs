@@ -38,7 +38,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
 
 fn trace(request: libc::c_uint, pid: &str, address: &str) -> Outcome {
     let (pid, address): (i32, usize) = (pid.parse()?, address.parse()?);
-    // SAFETY: reads words of the other process; nothing of this one is touched.
+    // SAFETY: reads words of the other process; this process's memory is not touched.
     unsafe {
         check(libc::ptrace(request, pid, 0, 0))?;
         if request == libc::PTRACE_SEIZE {

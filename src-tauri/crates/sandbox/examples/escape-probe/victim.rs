@@ -68,7 +68,7 @@ impl Shared {
     fn new(secret: &str, queue: &str) -> Result<Self, Box<dyn std::error::Error>> {
         let mode = libc::IPC_CREAT | 0o600;
         let name = c(queue)?;
-        // SAFETY: every pointer is to something that outlives the call and is as large as the call is told.
+        // SAFETY: every pointer is to something that outlives the call and is as large as the size passed.
         unsafe {
             let segment = i32::try_from(check(libc::shmget(libc::IPC_PRIVATE, 4096, mode))?)?;
             let at = libc::shmat(segment, ptr::null(), 0);

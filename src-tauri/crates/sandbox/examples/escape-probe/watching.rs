@@ -11,7 +11,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Prints the first events in a directory, in which another process must cause events continuously.
+/// Prints the first events in a directory, in which another process must continuously cause events.
 fn watch(path: &str) -> Outcome {
     const EVENTS: usize = 20;
     let path = c(path)?;

@@ -1,7 +1,7 @@
 //! Baseline of a root: its autostart files at the time it became writable.
 
 mod difference;
-mod led;
+mod referenced;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 pub(super) use difference::BaselineDifference;
-pub(super) use led::LedPaths;
+pub(super) use referenced::ReferencedPaths;
 
 use super::{
     GitConfig,
@@ -30,7 +30,7 @@ use super::{
     name_table::{ContentCheck, KnownName, NameTable, is_git_by_name},
     name_text::raw,
     paths::{above, join, last},
-    reopened::open_folder,
+    reopened_folders::open_folder,
 };
 
 /// Limits of the walk before a root becomes writable: about a tenth of a second if the disk is cached.
@@ -91,7 +91,7 @@ pub(super) struct Recording<'a> {
     pub(super) git_config: GitConfig,
     pub(super) git_folders: &'a mut GitFolders,
     pub(super) references: &'a mut ConfigReferences,
-    pub(super) led: LedPaths,
+    pub(super) led: ReferencedPaths,
     /// Callback that watches a folder before it is read.
     pub(super) watch: &'a mut dyn FnMut(&str, &OwnedFd) -> io::Result<()>,
 }
@@ -113,8 +113,8 @@ impl Baseline {
             missed: vec![],
             kept: 0,
         };
-        recording.lead_from_home(root);
-        recording.lead_from_around(root);
+        recording.add_from_home(root);
+        recording.add_from_around(root);
         let found = recording.references.row(root).or_else(|| recording.names.find(root, is_git_by_name));
         if let Some((row, _)) =
             found.filter(|(row, _)| !itself.is_dir || row.folder && recording.names.closes(row))
@@ -122,7 +122,7 @@ impl Baseline {
             baseline.add(&open_folder(above(root))?, root, &row, &mut recording);
         } else if itself.is_dir {
             baseline.walk(root, &mut recording)?;
-            baseline.add_led(root, &mut recording);
+            baseline.close_referenced(root, &mut recording);
         }
         // Timestamps come from a clock that lags by milliseconds, or from a finer one. Files written before this point have an
         // earlier timestamp than the one taken here; files written later do not.

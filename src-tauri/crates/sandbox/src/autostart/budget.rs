@@ -1,4 +1,4 @@
-//! Limits on what is quarantined per session, and the consequences of exceeding them.
+//! Limits on quarantined files per session, and the consequences of exceeding them.
 //!
 //! - Consecutive sandboxes of one session share a budget, so restarting one gains nothing.
 

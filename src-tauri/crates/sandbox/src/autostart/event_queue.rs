@@ -124,7 +124,7 @@ impl EventQueue {
         }
     }
 
-    /// Removes all watches except those that `is_needed`.
+    /// Removes the watches for which `is_needed` returns false.
     pub(super) fn keep(&mut self, is_needed: impl Fn(&str) -> bool) {
         let gone: Vec<String> = self.numbers.keys().filter(|path| !is_needed(path)).cloned().collect();
         gone.iter().for_each(|path| self.remove(path));

@@ -18,7 +18,7 @@ use super::{
     file_stamp::FileStamp,
     git_folders::{FolderName, GitFolders, is_object_folder},
     name_text::text,
-    reopened::{ReopenedFolders, is_own_folder, open_folder, open_listed},
+    reopened_folders::{ReopenedFolders, is_own_folder, open_folder, open_listed},
 };
 
 /// Walk in progress.

@@ -23,7 +23,7 @@ use rustix::{
 use super::{
     name_text::raw,
     quarantine::{BoundedCopy, QuarantineSlot},
-    reopened::{ReopenedFolders, open_listed, open_reopening},
+    reopened_folders::{ReopenedFolders, open_listed, open_reopening},
 };
 use crate::state::StateDir;
 

@@ -25,7 +25,7 @@ use rustix::{
 
 use super::{
     name_text::{path_text, raw},
-    reopened::{ReopenedFolders, open_reopening},
+    reopened_folders::{ReopenedFolders, open_reopening},
 };
 use crate::state::{StateDir, numbered};
 
@@ -81,7 +81,7 @@ impl QuarantineSlot {
         let mut moved = renameat(dir, &*raw(name), dir, &*raw(&disarmed));
         let mut shut = ReopenedFolders::default();
         if moved.is_err_and(|error| error != Errno::NOENT) {
-            shut.unshut_for_moving(dir, name);
+            shut.open_for_moving(dir, name);
             moved = renameat(dir, &*raw(name), dir, &*raw(&disarmed));
         }
         let _ = fs::remove_dir_all(&self.kept);
@@ -97,7 +97,7 @@ impl QuarantineSlot {
         let mut moved = renameat(dir, &*raw(name), CWD, &to);
         // Try disarming for any error, because the kernel reports another file system before permissions.
         if moved.is_err_and(|error| error != Errno::NOENT) {
-            shut.unshut_for_moving(dir, name);
+            shut.open_for_moving(dir, name);
             moved = renameat(dir, &*raw(name), CWD, &to);
         }
         match moved {

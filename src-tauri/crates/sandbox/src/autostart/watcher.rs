@@ -1,12 +1,12 @@
 //! Watches the writable roots of all sandboxes of a process.
 //!
 //! - A folder is watched once, regardless of how many sandboxes can write to it; each of them receives the findings.
-//! - Reports are limited: a sandbox with more findings than a user would read gets one that says so. All are acted upon.
+//! - Reports are limited: after too many findings, a sandbox gets one that reports the omission. All are acted upon.
 
 mod config_repair;
 mod events;
+mod folder_check;
 mod judge;
-mod look;
 mod watched_sandbox;
 
 use std::{
@@ -24,7 +24,7 @@ use watched_sandbox::{WatchedSandbox, is_in};
 
 use super::{
     AutostartRules, Countermeasure, Finding,
-    baseline::{Baseline, BaselineEntry, Cover, LONGEST_KEPT, LedPaths, Recording, content},
+    baseline::{Baseline, BaselineEntry, Cover, LONGEST_KEPT, Recording, ReferencedPaths, content},
     budget::MoveBudgets,
     config_draft,
     config_references::ConfigReferences,
@@ -36,7 +36,7 @@ use super::{
     name_text::raw,
     paths::{above, last},
     quarantine::begun,
-    reopened::{open_folder, open_reopening},
+    reopened_folders::{open_folder, open_reopening},
 };
 use crate::{place::is_at_or_below, state::StateDir};
 
@@ -184,7 +184,7 @@ impl Watcher {
                 git_config: sandbox.rules.git_config,
                 git_folders: &mut self.git_folders,
                 references: &mut self.references,
-                led: LedPaths::default(),
+                led: ReferencedPaths::default(),
                 watch: &mut watch,
             },
         )?;
@@ -215,7 +215,7 @@ impl Watcher {
     /// Closes a root that is no longer writable, after a final check.
     pub fn close(&mut self, name: &str, root: &str) -> Vec<Finding> {
         let root = if root == "/" { root } else { root.trim_end_matches('/') };
-        let findings = self.last_look(name, root);
+        let findings = self.final_check(name, root);
         if let Some(sandbox) = self.sandboxes.get_mut(name) {
             sandbox.roots.remove(root);
             // Ignore the error: an unrecorded close causes one more check.
@@ -258,7 +258,7 @@ impl Watcher {
         self.drain();
         self.work();
         if self.looked.elapsed() >= AGAIN {
-            self.look_at_contents();
+            self.recheck_contents();
         }
         let told = self.sandboxes.iter_mut().flat_map(|(name, sandbox)| {
             std::mem::take(&mut sandbox.waiting).into_iter().map(|finding| (name.clone(), finding))
@@ -320,7 +320,7 @@ impl Watcher {
         let inner = |root: &&String| !roots.iter().any(|other| other != *root && is_at_or_below(root, other));
         let outer: Vec<&String> = roots.iter().filter(inner).collect();
         let mut findings: Vec<Finding> =
-            outer.into_iter().flat_map(|root| self.last_look(name, root)).collect();
+            outer.into_iter().flat_map(|root| self.final_check(name, root)).collect();
         let done = self.sandboxes.remove(name).map(|sandbox| {
             findings.extend(sandbox.waiting);
             for path in sandbox.named {

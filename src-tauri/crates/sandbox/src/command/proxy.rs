@@ -44,7 +44,7 @@ pub(super) fn start(orders: &ProxyConfig, own_program: &str) -> Result<OwnedFd, 
         .process_group(0);
     sys::process::die_with_parent(&mut command);
     sys::process::inherit(&mut command, &[theirs.as_fd()]);
-    sys::process::prepare(&mut command, sys::signals::let_go);
+    sys::process::prepare(&mut command, sys::signals::unblock);
     let started = command.spawn();
     let mut proxy = started.map_err(failed)?;
     let orders = serde_json::to_vec(orders).map_err(io::Error::from)?;

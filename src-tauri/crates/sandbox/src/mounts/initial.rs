@@ -44,7 +44,7 @@ pub(crate) struct InitialMounts {
     pub(crate) read_only_paths: Vec<String>,
     /// The sandbox's own files to make inaccessible.
     pub(crate) masked: Vec<String>,
-    /// Whether the sandbox has a private `/tmp`.
+    /// True if the sandbox has a private `/tmp`.
     pub(crate) own_tmp: bool,
 }
 

@@ -216,7 +216,7 @@ impl Inside<'_> {
             old.as_ref().zip(new.as_ref()).is_some_and(|(old, new)| self.slide_beneath(old, new));
         let has_place = |carried: &KeptMount| carried.target.is_some() && (is_beneath || new.is_none());
         let (first, last): (Vec<_>, Vec<_>) = staying.into_iter().partition(has_place);
-        lost |= self.put_all_down(first, new.is_some())?;
+        lost |= self.put_back_all(first, new.is_some())?;
         let aside = old.as_ref().map(|old| self.set_aside(old)).transpose()?;
         if let Some((new, tree)) = new.as_ref().filter(|_| !is_beneath)
             && let Err(error) = self.put(new, tree, door)
@@ -227,7 +227,7 @@ impl Inside<'_> {
                 None => error,
             });
         }
-        lost |= self.put_all_down(last, new.is_some())?;
+        lost |= self.put_back_all(last, new.is_some())?;
         let mut let_go = aside.map(|aside| self.release(aside, &path, &granted)).transpose()?;
         if let Some(let_go) = let_go.as_mut().filter(|_| lost) {
             let_go.proof = UnmountProof::Held;
@@ -257,7 +257,7 @@ impl Inside<'_> {
     }
 
     /// Puts the kept mounts back and returns true if one is lost, which is an error if a new mount is added.
-    fn put_all_down(&mut self, staying: Vec<KeptMount>, comes: bool) -> Result<bool, MountError> {
+    fn put_back_all(&mut self, staying: Vec<KeptMount>, comes: bool) -> Result<bool, MountError> {
         let mut lost = false;
         for carried in staying {
             match self.put_down(carried) {

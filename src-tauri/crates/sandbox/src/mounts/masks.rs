@@ -22,7 +22,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{apart::tree_made_apart, inside::SandboxNamespaces};
+use super::{inside::SandboxNamespaces, isolated_tree::build_isolated_tree};
 use crate::{
     autostart::name_text::{raw, text},
     mount_plan::{MountPlan, PathTreatment},
@@ -235,7 +235,7 @@ impl Mask {
     /// Returns an empty, inaccessible cover.
     fn empty_tree(&self) -> io::Result<OwnedFd> {
         let hiding = MountPlan::hiding(&self.path)?;
-        tree_made_apart(&hiding, || Ok(tree::copy(&open_plain_end(CWD, &*raw(&self.path))?, true, true)?))
+        build_isolated_tree(&hiding, || Ok(tree::copy(&open_plain_end(CWD, &*raw(&self.path))?, true, true)?))
             // If the path does not exist, opening it gives the more precise error.
             .or_else(|error| open_plain_end(CWD, &*raw(&self.path)).map_err(io::Error::from).and(Err(error)))
     }

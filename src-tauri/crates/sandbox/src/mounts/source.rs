@@ -10,7 +10,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{MountError, apart::tree_made_apart};
+use super::{MountError, isolated_tree::build_isolated_tree};
 use crate::{
     control::MountRefusal,
     mount_plan::MountPlan,
@@ -81,7 +81,7 @@ fn copy_with_plan(
     plan: &MountPlan,
     identity: FileId,
 ) -> io::Result<OwnedFd> {
-    tree_made_apart(plan, || {
+    build_isolated_tree(plan, || {
         let place = open_plain(CWD, path)?;
         if FileId::of(&fstat(&place)?) != identity {
             return Err(io::Error::other("it was replaced just now"));

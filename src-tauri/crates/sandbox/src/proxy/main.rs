@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Ok(error) => error.to_string(),
         Err(error) => error.to_string(),
     };
-    // If nobody listens, the exit status still says it.
+    // If standard error is closed, the exit status still reports the failure.
     let _ = writeln!(io::stderr(), "ironcurtain-sandbox: the network proxy failed: {error}");
     ExitCode::FAILURE
 }

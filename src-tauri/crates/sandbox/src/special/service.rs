@@ -61,7 +61,7 @@ fn start() -> io::Result<ThreadHandle> {
 }
 
 /// Serves a link from a child process, which is killed when the returned value is dropped. Only for single-threaded processes.
-pub(crate) fn serve_beside() -> io::Result<(UnixStream, Forked)> {
+pub(crate) fn serve_in_child() -> io::Result<(UnixStream, Forked)> {
     let (theirs, ours) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let child = fork(ours.as_fd(), || {
@@ -112,7 +112,7 @@ impl Service {
                 self.read(link);
             }
             for (link, news) in self.watcher.work() {
-                self.tell(link, &news);
+                self.send(link, &news);
             }
         }
     }
@@ -151,7 +151,7 @@ impl Service {
     }
 
     /// Sends news to a supervisor. If it has exited or does not read, closes the link, which terminates the sandbox.
-    fn tell(&mut self, number: LinkNumber, news: &SpecialNews) {
+    fn send(&mut self, number: LinkNumber, news: &SpecialNews) {
         let Some(link) = self.links.get_mut(&number) else { return };
         let line = serde_json::to_vec(news).map(|mut line| {
             line.push(b'\n');

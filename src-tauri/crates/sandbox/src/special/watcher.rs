@@ -150,7 +150,7 @@ impl SpecialWatcher {
                     }
                     self.look_at(path);
                 }
-                FolderEvent::Lost => self.look_again(),
+                FolderEvent::Lost => self.check_everything(),
             }
         }
         let until = Instant::now() + SLICE;
@@ -243,7 +243,7 @@ impl SpecialWatcher {
     }
 
     /// Checks every folder again after the kernel has dropped events.
-    fn look_again(&mut self) {
+    fn check_everything(&mut self) {
         let roots: Vec<String> = self.roots.values().flat_map(|roots| roots.keys().cloned()).collect();
         roots.into_iter().for_each(|root| self.look_at(root));
     }

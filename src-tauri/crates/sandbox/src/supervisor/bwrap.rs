@@ -221,7 +221,7 @@ impl Bwrap {
         owner: &dyn SandboxOwner,
         own: Option<Vec<u64>>,
     ) -> Result<(), SupervisorStartError> {
-        if poll(&mut [owner.giving_up()], Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
+        if poll(&mut [owner.cancellation()], Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
             return Err(SupervisorStartError::HungUp);
         }
         self.gate.write_all(&[GO])?;
@@ -242,7 +242,7 @@ impl Bwrap {
     /// Releases what was only needed to start: the child that made the mounts, which takes milliseconds to exit, and program code.
     pub(super) fn settle(&mut self) {
         self.first = None;
-        sys::memory::let_go_of_code();
+        sys::memory::drop_code();
     }
 
     /// Sends a signal to the server's process group.
@@ -276,7 +276,7 @@ impl Bwrap {
     /// Waits until `news` is ready or bubblewrap exits.
     fn wait_for(&self, news: PollFd<'_>, owner: &dyn SandboxOwner) -> Result<(), SupervisorStartError> {
         let deadline = Instant::now() + PATIENCE;
-        let mut polled = [news, PollFd::new(&self.ended, PollFlags::IN), owner.giving_up()];
+        let mut polled = [news, PollFd::new(&self.ended, PollFlags::IN), owner.cancellation()];
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let left = Timespec::try_from(left).map_err(|_| SupervisorStartError::TooSlow)?;
@@ -353,7 +353,7 @@ fn is_complete(frame: &File) -> io::Result<bool> {
 fn prepare_namespace_init(hidden: &MountPlan) -> io::Result<()> {
     // If the supervisor dies before this, nothing can open the gate: the server never starts, and the child exits.
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    sys::signals::let_go()?;
+    sys::signals::unblock()?;
     // Keeps later host mounts from propagating into the sandbox.
     sys::process::leave_mount_namespace()?;
     hidden.apply()?;

@@ -13,7 +13,7 @@ pub(super) trait SandboxOwner {
     fn say(&self, event: &SandboxEvent) -> io::Result<()>;
 
     /// Returns the descriptor that becomes ready when the owner cancels the start.
-    fn giving_up(&self) -> PollFd<'_>;
+    fn cancellation(&self) -> PollFd<'_>;
 }
 
 /// The trusted process, at the other end of the control stream.
@@ -22,7 +22,7 @@ impl SandboxOwner for UnixStream {
         say(self, event)
     }
 
-    fn giving_up(&self) -> PollFd<'_> {
+    fn cancellation(&self) -> PollFd<'_> {
         PollFd::new(self, PollFlags::RDHUP)
     }
 }

@@ -69,11 +69,11 @@ struct OutputCopy {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CopyProgress {
     /// More data may be available at once.
-    Further,
+    More,
     /// The copy would block.
-    NotNow,
+    WouldBlock,
     /// The copy is complete.
-    Home,
+    Done,
 }
 
 /// Treatment of one stream.
@@ -121,11 +121,11 @@ impl Streams {
     /// Copies without blocking. Fails if the command's input cannot be read.
     pub(super) fn copy(&mut self) -> io::Result<()> {
         if let Some(input) = &mut self.input
-            && input.copy()? == CopyProgress::Home
+            && input.copy()? == CopyProgress::Done
         {
             self.input = None;
         }
-        self.copy_out(|came| came != CopyProgress::Home);
+        self.copy_out(|came| came != CopyProgress::Done);
         Ok(())
     }
 
@@ -133,7 +133,7 @@ impl Streams {
     pub(super) fn finish(mut self) -> Vec<(&'static str, io::Error)> {
         // All writers have exited, so this reaches the end of each pipe.
         while !self.outputs.is_empty() {
-            self.copy_out(|came| came == CopyProgress::Further);
+            self.copy_out(|came| came == CopyProgress::More);
         }
         self.lost
     }
@@ -160,17 +160,17 @@ impl InputCopy {
             let count = self.file.read(&mut self.read)?;
             self.read.truncate(count);
             if count == 0 {
-                return Ok(CopyProgress::Home);
+                return Ok(CopyProgress::Done);
             }
         }
         match self.pipe.write(self.read.get(self.written..).unwrap_or_default()) {
             Ok(count) => {
                 self.written += count;
-                Ok(CopyProgress::Further)
+                Ok(CopyProgress::More)
             }
-            Err(error) if is_not_now(&error) => Ok(CopyProgress::NotNow),
+            Err(error) if would_block(&error) => Ok(CopyProgress::WouldBlock),
             // The command has closed its input.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(CopyProgress::Home),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(CopyProgress::Done),
             Err(error) => Err(error),
         }
     }
@@ -180,17 +180,17 @@ impl OutputCopy {
     fn copy(&mut self) -> io::Result<CopyProgress> {
         let mut said = vec![0; MOST];
         match self.pipe.read(&mut said) {
-            Ok(0) => Ok(CopyProgress::Home),
+            Ok(0) => Ok(CopyProgress::Done),
             Ok(count) => {
-                self.file.write_all(said.get(..count).unwrap_or_default()).map(|()| CopyProgress::Further)
+                self.file.write_all(said.get(..count).unwrap_or_default()).map(|()| CopyProgress::More)
             }
-            Err(error) if is_not_now(&error) => Ok(CopyProgress::NotNow),
+            Err(error) if would_block(&error) => Ok(CopyProgress::WouldBlock),
             Err(error) => Err(error),
         }
     }
 }
 
-fn is_not_now(error: &io::Error) -> bool {
+fn would_block(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 

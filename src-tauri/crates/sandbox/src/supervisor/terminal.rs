@@ -34,8 +34,8 @@ use crate::{
     enter::FAILED,
     mounts::{Mounts, RestoredMask},
     spec::Spec,
-    special::{SpecialLink, serve_beside},
-    sys::{process::close_beside, signals::Signals},
+    special::{SpecialLink, serve_in_child},
+    sys::{process::close_in_child, signals::Signals},
 };
 
 /// Program name that prefixes every message.
@@ -81,13 +81,13 @@ pub(crate) fn run_in_foreground(
     // Check everything before reporting, because reporting can fail.
     let (found, journal) = watcher.finish(SANDBOX);
     journal.into_iter().for_each(FinishedJournal::forget);
-    found.iter().try_for_each(|finding| terminal.find(finding))?;
+    found.iter().try_for_each(|finding| terminal.print_finding(finding))?;
     for (name, error) in &lost {
-        terminal.tell(&format!("failed to write {name}: {error}"))?;
+        terminal.print(&format!("failed to write {name}: {error}"))?;
     }
     // The kernel takes about ten milliseconds to destroy watches and namespaces; a child waits for that if possible.
     let slow = [watcher.as_fd(), mounts.sandbox().namespace()].into_iter().chain(bwrap.namespace());
-    let _ = close_beside(&slow.collect::<Vec<_>>());
+    let _ = close_in_child(&slow.collect::<Vec<_>>());
     // Data was lost without the command noticing, so do not report success.
     Ok(if status == 0 && !lost.is_empty() { ExitCode::from(FAILED) } else { exit_code(status) })
 }
@@ -99,11 +99,11 @@ impl SandboxOwner for ForegroundTerminal {
             SandboxEvent::Failed { reason } => reason.clone(),
             SandboxEvent::Uncovered { path, hidden } => {
                 let could = if *hidden {
-                    "hidden from the command, and could be read"
+                    "is hidden, but the command could read it"
                 } else {
-                    "closed, and could be written"
+                    "is read-only, but the command could write it"
                 };
-                format!("`{path}` is {could} for a moment, since a program outside replaced it")
+                format!("`{path}` {could} for a moment, because a program outside replaced it")
             }
             SandboxEvent::Started | SandboxEvent::Limited { .. } | SandboxEvent::Exited { .. }
                 if self.debug =>
@@ -114,17 +114,17 @@ impl SandboxOwner for ForegroundTerminal {
                 return Ok(());
             }
         };
-        self.tell(&text)
+        self.print(&text)
     }
 
-    fn giving_up(&self) -> PollFd<'_> {
+    fn cancellation(&self) -> PollFd<'_> {
         PollFd::new(&self.signals, PollFlags::IN)
     }
 }
 
 impl ForegroundTerminal {
     /// Prints a finding about autostart files.
-    fn find(&self, finding: &Finding) -> io::Result<()> {
+    fn print_finding(&self, finding: &Finding) -> io::Result<()> {
         let text = match finding {
             Finding::Quarantined { path, moved_to, when } => {
                 format!("`{path}` was moved to `{moved_to}`: it would have run {when}")
@@ -143,10 +143,10 @@ impl ForegroundTerminal {
             }
             Finding::Unfinished { reason } => reason.clone(),
         };
-        self.tell(&text)
+        self.print(&text)
     }
 
-    fn tell(&self, text: &str) -> io::Result<()> {
+    fn print(&self, text: &str) -> io::Result<()> {
         writeln!(&self.messages, "{NAME}: {text}")
     }
 
@@ -158,13 +158,13 @@ impl ForegroundTerminal {
     ) -> Result<(Bwrap, Mounts, Watcher), SupervisorStartError> {
         let mut watcher = None;
         let given = InheritedDescriptors { streams: take_streams()?, egress, group: None };
-        let (stream, own) = serve_beside()?;
+        let (stream, own) = serve_in_child()?;
         let special = SpecialLink::new(stream, Some(own), spec.unix_sockets)?;
         let (bwrap, mounts) = start(None, &spec, self, given, special, |layout| {
             let watcher = watcher.insert(Watcher::new(spec.state_dir.as_ref())?);
             for (_, found, journal) in watcher.sweep() {
                 journal.into_iter().for_each(FinishedJournal::forget);
-                found.iter().try_for_each(|finding| self.find(finding))?;
+                found.iter().try_for_each(|finding| self.print_finding(finding))?;
             }
             watcher.begin(SANDBOX, autostart)?;
             watcher.hidden(SANDBOX, &layout.plan.hidden().cloned().collect::<Vec<_>>());
@@ -198,7 +198,7 @@ impl ForegroundTerminal {
                 return Ok(bwrap.reap());
             }
             if named || watcher.patience().is_some() {
-                watcher.read().iter().try_for_each(|(_, finding)| self.find(finding))?;
+                watcher.read().iter().try_for_each(|(_, finding)| self.print_finding(finding))?;
                 let is_over = |(_, due): &(String, Countermeasure)| matches!(due, Countermeasure::End { .. });
                 if watcher.countermeasures().iter().any(is_over) {
                     return Ok(bwrap.kill());
@@ -211,7 +211,7 @@ impl ForegroundTerminal {
                 watcher.covered(SANDBOX);
             }
             if let Err(error) = streams.copy() {
-                self.tell(&format!("failed to read standard input: {error}"))?;
+                self.print(&format!("failed to read standard input: {error}"))?;
                 return Ok(bwrap.kill());
             }
             while let Some(signal) = self.signals.next()? {

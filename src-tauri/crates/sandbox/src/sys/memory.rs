@@ -22,7 +22,7 @@ pub fn give_large_blocks_back() {
 
 /// Drops this process's program code from memory; the kernel reads it again when it is executed. A supervisor needs most of
 /// its code only to set up a sandbox, then waits for the sandbox's lifetime.
-pub(crate) fn let_go_of_code() {
+pub(crate) fn drop_code() {
     // Best effort: without `maps`, nothing is dropped.
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     for (start, end) in maps.lines().filter_map(code) {
@@ -61,6 +61,6 @@ mod tests {
         }
         let headers = "7f00-7f20 r--p 00000000 08:01 17    /usr/bin/true";
         assert_eq!(code(headers), Some((0x7f00, 0x7f20)));
-        let_go_of_code();
+        drop_code();
     }
 }

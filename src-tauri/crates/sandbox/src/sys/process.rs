@@ -203,7 +203,7 @@ pub(crate) fn fork(kept: BorrowedFd<'_>, work: impl FnOnce()) -> io::Result<Fork
 
 /// Leaves the last close of `descriptors` to a child after this process exits, because the kernel takes long to close them.
 /// Only for single-threaded processes that are about to exit.
-pub(crate) fn close_beside(descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub(crate) fn close_in_child(descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     // SAFETY: as in `in_fork`. The child only closes descriptors and exits.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),

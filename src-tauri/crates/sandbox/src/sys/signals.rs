@@ -54,7 +54,7 @@ impl AsFd for Signals {
 }
 
 /// Unblocks the signals in a child before exec, which would inherit the mask.
-pub(crate) fn let_go() -> io::Result<()> {
+pub(crate) fn unblock() -> io::Result<()> {
     mask(libc::SIG_UNBLOCK)
 }
 

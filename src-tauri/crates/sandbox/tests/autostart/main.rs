@@ -3,13 +3,13 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod closed_modes;
 mod closing;
 mod configurations;
 mod killed;
-mod led;
 mod listing;
 mod quarantining;
 mod recreating;
+mod referenced;
 mod repositories;
 mod scene;
-mod shut;

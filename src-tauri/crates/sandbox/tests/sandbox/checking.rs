@@ -7,7 +7,7 @@ use ironcurtain_sandbox::{Availability, check};
 use crate::harness::{Place, supervisor};
 
 /// Runs the check with an unusable temporary folder: the trial must not need one.
-fn told(place: &Place, options: &[&str]) -> Output {
+fn run_check(place: &Place, options: &[&str]) -> Output {
     let mut command = Command::new(supervisor());
     command.arg("--check").args(options).env("IRONCURTAIN_HOME", place.path("ours"));
     command.env("TMPDIR", place.path("missing")).output().unwrap()
@@ -25,20 +25,20 @@ fn check_launches_a_trial() {
 #[test]
 fn text_and_json_reports_agree() {
     let place = Place::new();
-    let words = told(&place, &["--allow-root"]);
+    let words = run_check(&place, &["--allow-root"]);
     assert!(words.status.success());
     assert!(String::from_utf8(words.stdout).unwrap().starts_with("This machine can create sandboxes.\n"));
-    let json = told(&place, &["--json", "--allow-root"]);
+    let json = run_check(&place, &["--json", "--allow-root"]);
     let found = check(&supervisor(), &place.path("state"), true);
     assert_eq!(serde_json::from_slice::<Availability>(&json.stdout).unwrap(), found);
-    let wrong = told(&place, &["--yaml"]);
+    let wrong = run_check(&place, &["--yaml"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(String::from_utf8(wrong.stderr).unwrap().starts_with("usage: ironcurtain-sandbox --check"));
 }
 
 #[test]
 fn root_is_reported_as_refused() {
-    let found = told(&Place::new(), &[]);
+    let found = run_check(&Place::new(), &[]);
     let said = String::from_utf8(found.stdout).unwrap();
     if rustix::process::getuid().is_root() {
         assert_eq!(found.status.code(), Some(1));
@@ -56,7 +56,7 @@ fn root_is_reported_as_refused() {
 fn second_check_reuses_the_trial_folder() {
     let place = Place::new();
     for _ in 0..2 {
-        assert!(told(&place, &["--allow-root"]).status.success());
+        assert!(run_check(&place, &["--allow-root"]).status.success());
         let left = std::fs::read_dir(place.path("ours/state/sandboxes/trial")).unwrap();
         assert_eq!(left.count(), 0);
     }

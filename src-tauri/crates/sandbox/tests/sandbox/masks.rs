@@ -134,10 +134,10 @@ fn replaced_closed_file_is_closed_again() {
         change(&place);
         eventually(what, || probe.say(&format!("open-write {}", place.path(path))) == "err EROFS");
         assert_eq!(probe.say(&format!("write {} x", place.path("repo/.git/HEAD"))), "ok", "{what}");
-        let told = told(&mut probe);
+        let events = events(&mut probe);
         assert!(
-            matches!(told.as_slice(), [SandboxEvent::Uncovered { hidden: false, .. }]),
-            "{what}: {told:?}"
+            matches!(events.as_slice(), [SandboxEvent::Uncovered { hidden: false, .. }]),
+            "{what}: {events:?}"
         );
     }
 }
@@ -151,10 +151,10 @@ fn recreated_file_is_closed_on_check() {
         change(&place);
         assert_eq!(probe.control.ask(ControlOp::Check).unwrap(), ControlAnswer::Checked);
         assert_eq!(probe.say(&format!("open-write {}", place.path(path))), "err EROFS", "{what}");
-        let told = told(&mut probe);
+        let events = events(&mut probe);
         assert!(
-            matches!(told.as_slice(), [SandboxEvent::Uncovered { hidden: false, .. }]),
-            "{what}: {told:?}"
+            matches!(events.as_slice(), [SandboxEvent::Uncovered { hidden: false, .. }]),
+            "{what}: {events:?}"
         );
     }
 }
@@ -195,10 +195,10 @@ fn replaced_hidden_file_is_hidden_again() {
         assert_eq!(probe.control.ask(ControlOp::Check).unwrap(), ControlAnswer::Checked);
         assert_eq!(probe.say(&format!("read {}", place.path(path))), "err EACCES", "{what}");
         assert_eq!(probe.say(&format!("read {}", place.path("home/plain"))), "ok home/plain", "{what}");
-        let told = told(&mut probe);
+        let events = events(&mut probe);
         assert!(
-            matches!(told.as_slice(), [SandboxEvent::Uncovered { hidden: true, .. }]),
-            "{what}: {told:?}"
+            matches!(events.as_slice(), [SandboxEvent::Uncovered { hidden: true, .. }]),
+            "{what}: {events:?}"
         );
     }
 }
@@ -221,7 +221,7 @@ fn replaced_ordinary_file_is_visible() {
     let tasks = place.path("home/project/.vscode/tasks.json");
     assert_eq!(probe.say(&format!("read {tasks}")), "ok new home/project/.vscode/tasks.json");
     assert_eq!(probe.say(&format!("open-write {tasks}")), "err EROFS");
-    assert_eq!(told(&mut probe), []);
+    assert_eq!(events(&mut probe), []);
 }
 
 #[test]
@@ -239,10 +239,10 @@ fn closed_files_move_with_a_renamed_folder() {
     assert_eq!(probe.say(&format!("open-write {moved}")), "err EROFS");
     probe.remove(&place.path("repo/z/b"));
     assert_eq!(probe.say(&format!("open-write {moved}")), "err EROFS");
-    assert_eq!(told(&mut probe), []);
+    assert_eq!(events(&mut probe), []);
     replace(&place, "repo/z/b/.envrc");
     eventually("closed again", || probe.say(&format!("open-write {moved}")) == "err EROFS");
-    assert_eq!(told(&mut probe), [SandboxEvent::Uncovered { path: moved, hidden: false }]);
+    assert_eq!(events(&mut probe), [SandboxEvent::Uncovered { path: moved, hidden: false }]);
 }
 
 /// Creates a repository with files that start programs, at several depths.
@@ -310,11 +310,11 @@ fn exchange(place: &Place, one: &str, other: &str) {
 }
 
 /// Terminates the sandbox, and returns its events since the start.
-fn told(probe: &mut Probe) -> Vec<SandboxEvent> {
+fn events(probe: &mut Probe) -> Vec<SandboxEvent> {
     let answer = probe.control.ask(ControlOp::List).unwrap();
     assert!(matches!(answer, ControlAnswer::Mounts { .. }), "{answer:?}");
-    let told = probe.control.told().into_iter();
-    told.filter(|event| !matches!(event, SandboxEvent::Limited { .. })).collect()
+    let events = probe.control.queued_events().into_iter();
+    events.filter(|event| !matches!(event, SandboxEvent::Limited { .. })).collect()
 }
 
 fn names(place: &Place, dir: &str) -> Vec<String> {

@@ -36,7 +36,7 @@ struct Module {
 #[derive(Debug)]
 struct Target {
     module: ModulePath,
-    /// Whether the target is the module itself.
+    /// True if the target is the module itself.
     whole: bool,
 }
 

@@ -18,7 +18,7 @@ impl NamePattern {
         self.parts.iter().filter(|part| **part != "**").count()
     }
 
-    /// Returns whether the path ends in these names, below a folder for whose path length `counts` returns true.
+    /// Returns whether the path ends in these names, below a folder that `counts`, given the length of its path.
     pub(super) fn ends(&self, path: &str, counts: &dyn Fn(usize) -> bool) -> bool {
         ends_in(&self.parts, path, counts)
     }

@@ -59,7 +59,7 @@ impl Watcher {
                 self.watch_content(dir, path);
                 let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
                 if sandbox.is_news(format!("{path}\0{}", keys.join("\0"))) {
-                    sandbox.tell(Finding::Restored { path: shown(path), keys });
+                    sandbox.report(Finding::Restored { path: shown(path), keys });
                 }
             }
             Ok(RepairOutcome::Impossible) | Err(_) => {

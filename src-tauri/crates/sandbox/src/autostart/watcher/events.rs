@@ -9,7 +9,7 @@ use rustix::fs::{CWD, inotify::ReadFlags};
 
 use super::{
     Watcher,
-    look::{AGAIN, APPEARED},
+    folder_check::{AGAIN, APPEARED},
 };
 use crate::{
     autostart::{
@@ -17,7 +17,7 @@ use crate::{
         event_queue::{EventBatch, NameEvent},
         file_stamp::FileStamp,
         paths::above,
-        reopened::open_reopening,
+        reopened_folders::open_reopening,
     },
     place::is_at_or_below,
 };
@@ -66,7 +66,7 @@ impl Watcher {
             let EventBatch { happened, lost, more } = self.queue.read();
             happened.into_iter().for_each(|happened| self.note(happened));
             if lost || self.pending.folders.len() + self.pending.files.len() > MOST_PENDING {
-                self.look_again();
+                self.check_everything();
             }
             if !more {
                 return;
@@ -160,7 +160,7 @@ impl Watcher {
     }
 
     /// Queues every root for a check, after events were dropped.
-    fn look_again(&mut self) {
+    fn check_everything(&mut self) {
         self.sandboxes.values_mut().for_each(|sandbox| sandbox.uncovered = true);
         let roots = self.sandboxes.values().flat_map(|sandbox| sandbox.roots.keys().cloned());
         self.pending = PendingPaths { folders: roots.collect(), files: BTreeSet::new() };

@@ -4,7 +4,7 @@ use std::{cell::OnceCell, hash::BuildHasher, os::fd::OwnedFd, time::Instant};
 
 use rustix::fs::{Mode, OFlags, openat, readlinkat};
 
-use super::{Watcher, look::APPEARED, watched_sandbox::WatchedSandbox};
+use super::{Watcher, folder_check::APPEARED, watched_sandbox::WatchedSandbox};
 use crate::{
     autostart::{
         AutostartMode, ChangeKind, Finding,
@@ -18,7 +18,7 @@ use crate::{
         name_text::{path_text, raw, text},
         paths::{above, last},
         quarantine::QuarantineSlot,
-        reopened::{open_folder, open_reopening},
+        reopened_folders::{open_folder, open_reopening},
     },
     place::is_at_or_below,
 };
@@ -155,12 +155,12 @@ impl Watcher {
             openat(dir, &*raw(last(path)), OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
             && let Err(error) = self.queue.content(path, &file)
         {
-            self.tell_once(path, "watch", error.to_string());
+            self.report_once(path, "watch", error.to_string());
         }
     }
 
     /// Rechecks files whose content decides: writes through a mapping cause no events.
-    pub(super) fn look_at_contents(&mut self) {
+    pub(super) fn recheck_contents(&mut self) {
         self.looked = Instant::now();
         for path in self.contents.keys().cloned().collect::<Vec<_>>() {
             let Ok(dir) = open_folder(above(&path)) else {
@@ -249,7 +249,7 @@ impl Watcher {
         for name in names {
             if let Some(sandbox) = self.sandboxes.get_mut(*name) {
                 sandbox.left.remove(path);
-                sandbox.tell(finding.clone());
+                sandbox.report(finding.clone());
             }
         }
         is_gone

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Maximum number of findings reported per sandbox.
-const MOST_TOLD: usize = 1_000;
+const MOST_REPORTED: usize = 1_000;
 
 /// A sandbox: its rules, roots and findings.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct WatchedSandbox {
     /// Findings to report in the next read.
     pub(super) waiting: Vec<Finding>,
     /// Paths, and paths with keys, that were reported already.
-    pub(super) told: BTreeSet<String>,
+    pub(super) reported: BTreeSet<String>,
     pub(super) count: usize,
     pub(super) uncovered: bool,
     /// Measures for the launcher to take.
@@ -43,7 +43,7 @@ impl WatchedSandbox {
     pub(super) fn new(rules: AutostartRules, journal: Journal) -> Self {
         let names = NameTable::new(&rules);
         let (roots, left) = (BTreeMap::new(), BTreeMap::new());
-        let (named, told) = (BTreeSet::new(), BTreeSet::new());
+        let (named, reported) = (BTreeSet::new(), BTreeSet::new());
         let (hidden, waiting, countermeasures) = (vec![], vec![], vec![]);
         let (count, uncovered, is_over) = (0, false, false);
         Self {
@@ -55,7 +55,7 @@ impl WatchedSandbox {
             hidden,
             left,
             waiting,
-            told,
+            reported,
             count,
             uncovered,
             countermeasures,
@@ -104,27 +104,27 @@ impl WatchedSandbox {
 
     /// Lists a file that stays, and reports it in the next read unless it was reported before.
     pub(super) fn list(&mut self, path: &str, left: Finding) {
-        if self.left.len() >= MOST_TOLD && !self.left.contains_key(path) {
+        if self.left.len() >= MOST_REPORTED && !self.left.contains_key(path) {
             // Count it as one more unreported finding.
-            return self.tell(left);
+            return self.report(left);
         }
         self.left.insert(path.to_owned(), left.clone());
         if self.is_news(path.to_owned()) {
-            self.tell(left);
+            self.report(left);
         }
     }
 
     /// Returns true if this was not reported before, as far as remembered.
     pub(super) fn is_news(&mut self, what: String) -> bool {
-        self.told.len() < 2 * MOST_TOLD && self.told.insert(what)
+        self.reported.len() < 2 * MOST_REPORTED && self.reported.insert(what)
     }
 
     /// Reports a finding in the next read.
-    pub(super) fn tell(&mut self, finding: Finding) {
+    pub(super) fn report(&mut self, finding: Finding) {
         self.count += 1;
-        if self.count < MOST_TOLD {
+        if self.count < MOST_REPORTED {
             self.waiting.push(finding);
-        } else if self.count == MOST_TOLD {
+        } else if self.count == MOST_REPORTED {
             let reason =
                 "there were too many findings to report all; the others were handled in the same way"
                     .to_owned();

@@ -1,4 +1,4 @@
-//! `filesystem`: each key, with what it refuses and what it allows.
+//! `filesystem`: allowed and refused paths for each key.
 
 use std::fs;
 

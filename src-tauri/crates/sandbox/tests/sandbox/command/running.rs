@@ -201,7 +201,7 @@ fn replaced_hidden_file_is_hidden_again_and_reported() {
     drop(questions);
     let outcome = Outcome::of(&child.wait_with_output().unwrap());
     assert_eq!(outcome.status, Some(0), "{outcome:?}");
-    let told = format!("`{hidden}` is hidden from the command, and could be read for a moment");
+    let told = format!("`{hidden}` is hidden, but the command could read it for a moment");
     assert!(outcome.complained.contains(&told), "{outcome:?}");
 }
 

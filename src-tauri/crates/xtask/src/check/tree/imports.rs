@@ -9,7 +9,7 @@ pub(super) struct Import {
     pub(super) name: String,
     /// Path of the imported item.
     pub(super) path: Vec<String>,
-    /// Whether the import is re-exported.
+    /// True if the import is re-exported.
     pub(super) public: bool,
     pub(super) line: usize,
 }

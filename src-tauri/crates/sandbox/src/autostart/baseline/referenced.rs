@@ -1,4 +1,4 @@
-//! Closes files that configurations and symlinks refer to: the user's programs run them whatever their names.
+//! Closes files that configurations and symlinks refer to: the user's programs run them regardless of their names.
 //!
 //! - Git's configuration is read with git's own rules; conditional includes always count.
 //! - Every symlink on the way to such a file counts as well. A file that does not exist yet counts when it appears.
@@ -17,7 +17,7 @@ use crate::{
         name_table::{ContentCheck, GIT_PROGRAM, GIT_TEMPLATE, HOOK_FOLDER, KnownName, home_names},
         name_text::raw,
         paths::{above, join, last},
-        reopened::open_folder,
+        reopened_folders::open_folder,
     },
     place::{is_at_or_below, is_below},
 };
@@ -29,7 +29,7 @@ const MOST_PATHS: usize = 2_000;
 
 /// Referenced paths in a root, or around it.
 #[derive(Debug, Default)]
-pub(in crate::autostart) struct LedPaths {
+pub(in crate::autostart) struct ReferencedPaths {
     root: String,
     paths: BTreeMap<String, KnownName>,
     /// Work trees found, each with a `.git`.
@@ -43,7 +43,7 @@ struct GitPlaces {
     common: String,
 }
 
-impl LedPaths {
+impl ReferencedPaths {
     /// Returns whether a path, or a symlink on the way, is referenced.
     pub(super) fn has(&self, path: &str) -> bool {
         self.paths.contains_key(path)
@@ -60,12 +60,12 @@ impl LedPaths {
             }
         }
         if known.folder && known.group.check == ContentCheck::Hook {
-            self.lead_hooks(references, &real);
+            self.add_hook_targets(references, &real);
         }
     }
 
     /// Records the targets of symlinks in a hooks folder as programs.
-    fn lead_hooks(&mut self, references: &mut ConfigReferences, folder: &str) {
+    fn add_hook_targets(&mut self, references: &mut ConfigReferences, folder: &str) {
         for link in links_in(folder) {
             let known = if is_folder(&link) { GIT_TEMPLATE } else { GIT_PROGRAM };
             self.lead(references, &link, known);
@@ -76,7 +76,7 @@ impl LedPaths {
 impl Recording<'_> {
     /// Records references known before the root is walked: those in the user's git configuration, and the targets of symlinks in
     /// the home.
-    pub(super) fn lead_from_home(&mut self, root: &str) {
+    pub(super) fn add_from_home(&mut self, root: &str) {
         root.clone_into(&mut self.led.root);
         let Some(home) = self.names.home().map(str::to_owned) else { return };
         self.references.user.refresh(&home);
@@ -101,11 +101,11 @@ impl Recording<'_> {
     }
 
     /// Records references of the repository that contains the root.
-    pub(super) fn lead_from_around(&mut self, root: &str) {
+    pub(super) fn add_from_around(&mut self, root: &str) {
         let folders = root.rmatch_indices('/').filter_map(|(end, _)| root.get(..end));
         let top = folders.into_iter().find(|folder| is_there(&join(folder, ".git")));
         if let Some(top) = top {
-            self.lead_from_top(&mut BTreeSet::new(), top);
+            self.add_from_top(&mut BTreeSet::new(), top);
             for (path, known) in self.references.user.relative.clone() {
                 self.led.lead(self.references, &join(top, &path), known);
             }
@@ -113,14 +113,14 @@ impl Recording<'_> {
     }
 
     /// Records references of a work tree's repository, and where the repository is kept.
-    fn lead_from_top(&mut self, places: &mut BTreeSet<String>, top: &str) {
+    fn add_from_top(&mut self, places: &mut BTreeSet<String>, top: &str) {
         let Some(GitPlaces { own, common }) = git_places(top) else { return };
-        self.lead_from_git(&common, &own, top);
+        self.add_from_git(&common, &own, top);
         places.extend([own, common]);
     }
 
     /// Records references of a repository whose programs run in `top`.
-    fn lead_from_git(&mut self, common: &str, own: &str, top: &str) {
+    fn add_from_git(&mut self, common: &str, own: &str, top: &str) {
         let mut finder = TargetFinder::new(self.names.home());
         for config in [join(common, "config"), join(own, "config.worktree")] {
             let text = git::read_config(&config).unwrap_or_default();
@@ -136,14 +136,14 @@ impl Recording<'_> {
         if is_linked(&hooks) {
             self.led.lead(self.references, &hooks, HOOK_FOLDER);
         } else {
-            self.led.lead_hooks(self.references, &hooks);
+            self.led.add_hook_targets(self.references, &hooks);
         }
     }
 }
 
 impl Baseline {
     /// Closes the files referenced by repositories in the root, and the earlier references.
-    pub(super) fn add_led(&mut self, root: &str, recording: &mut Recording<'_>) {
+    pub(super) fn close_referenced(&mut self, root: &str, recording: &mut Recording<'_>) {
         let until = Instant::now() + LONGEST;
         let mut places = BTreeSet::new();
         let tops = std::mem::take(&mut recording.led.tops);
@@ -153,12 +153,12 @@ impl Baseline {
             if Instant::now() > until {
                 return self.missed.push(format!("`{root}` has too many repositories"));
             }
-            recording.lead_from_top(&mut places, &top);
+            recording.add_from_top(&mut places, &top);
         }
         // Bare repositories.
         for dir in configs.iter().map(|config| above(config)).collect::<BTreeSet<_>>() {
             if recording.git_folders.holds(dir) && places.insert(dir.to_owned()) && Instant::now() <= until {
-                recording.lead_from_git(dir, dir, dir);
+                recording.add_from_git(dir, dir, dir);
             }
         }
         self.add_led_paths(root, recording);

@@ -13,7 +13,7 @@ use crate::{
 
 /// Makes a tree in a child's mount namespace with `plan` applied; the namespace is destroyed with the child. Only for
 /// single-threaded processes.
-pub(super) fn tree_made_apart(
+pub(super) fn build_isolated_tree(
     plan: &MountPlan,
     make: impl FnOnce() -> io::Result<OwnedFd>,
 ) -> io::Result<OwnedFd> {

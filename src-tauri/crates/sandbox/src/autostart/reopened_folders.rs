@@ -46,24 +46,24 @@ impl ReopenedFolders {
         for (end, needed) in ways.chain([(path.len(), WHOLE)]) {
             let way = path.get(..end).unwrap_or_default();
             if let Ok(way) = open_as(&root, way, OFlags::PATH, resolve) {
-                self.unshut(way, needed);
+                self.add_permissions(way, needed);
             }
         }
         open_listed(&root, path, resolve).or(first)
     }
 
     /// Makes a folder allow moving `name`, which may itself be a folder.
-    pub(super) fn unshut_for_moving(&mut self, dir: &OwnedFd, name: &str) {
+    pub(super) fn open_for_moving(&mut self, dir: &OwnedFd, name: &str) {
         if let Ok(dir) = dir.try_clone() {
-            self.unshut(dir, WHOLE);
+            self.add_permissions(dir, WHOLE);
         }
         if let Ok(folder) = open_as(dir, name, OFlags::PATH, ResolveFlags::BENEATH) {
-            self.unshut(folder, WHOLE);
+            self.add_permissions(folder, WHOLE);
         }
     }
 
     /// Adds the missing permissions to the user's own folder.
-    fn unshut(&mut self, folder: OwnedFd, needed: u32) {
+    fn add_permissions(&mut self, folder: OwnedFd, needed: u32) {
         let Ok(about) = look(&folder, "") else { return };
         let mode = u32::from(about.stx_mode) & 0o7777;
         if !is_own(&about) || mode & needed == needed {

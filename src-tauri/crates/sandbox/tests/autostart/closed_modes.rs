@@ -37,7 +37,7 @@ fn tests_pass_as_an_ordinary_user() {
         // The other tests of this suite need no second run; folders of two users need a process that appears as root.
         let mut run = Command::new("unshare");
         run.args(["--user", "--map-root-user", "--map-auto"]).arg(own);
-        return ran(run.args(["--exact", "shut::tests_pass_as_an_ordinary_user"]), 1);
+        return ran(run.args(["--exact", "closed_modes::tests_pass_as_an_ordinary_user"]), 1);
     }
     let place = tempfile::Builder::new().prefix("as").tempdir_in("/var/tmp").unwrap();
     chown(place.path(), Some(USER), Some(USER)).unwrap();
@@ -59,8 +59,8 @@ fn tests_pass_as_an_ordinary_user() {
         run.env("TMPDIR", place.path()).current_dir(place.path());
         run
     };
-    let itself = "shut::tests_pass_as_an_ordinary_user";
-    ran(as_user().args(["shut::", "--skip", itself]), 6);
+    let itself = "closed_modes::tests_pass_as_an_ordinary_user";
+    ran(as_user().args(["closed_modes::", "--skip", itself]), 6);
     ran(as_user().args(["--exact", itself]).env(FOREIGN, place.path()), 1);
 }
 

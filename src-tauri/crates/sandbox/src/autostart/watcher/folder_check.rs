@@ -10,7 +10,7 @@ use crate::autostart::{
     file_stamp::FileStamp,
     folder_walk::{FolderWalk, WalkBounds},
     paths::{above, join},
-    reopened::open_reopening,
+    reopened_folders::open_reopening,
 };
 
 /// Limits for checking a new folder. Anything beyond is found in the final check.
@@ -27,11 +27,11 @@ impl Watcher {
     /// Judges everything in a folder and watches it from then on. Returns the reasons why something was skipped.
     pub(super) fn look(&mut self, at: &str, bounds: WalkBounds) -> Vec<String> {
         let unwatched = MOST_FOLDERS.saturating_sub(self.queue.count(at));
-        self.look_watching(at, bounds, unwatched)
+        self.check_watching(at, bounds, unwatched)
     }
 
     /// Checks a folder, and watches at most `unwatched` folders.
-    fn look_watching(&mut self, at: &str, bounds: WalkBounds, mut unwatched: usize) -> Vec<String> {
+    fn check_watching(&mut self, at: &str, bounds: WalkBounds, mut unwatched: usize) -> Vec<String> {
         let mut walk = match FolderWalk::new(at, bounds, true) {
             Ok(walk) => walk,
             Err(error) => return vec![format!("failed to list `{at}`: {error}")],
@@ -40,7 +40,7 @@ impl Watcher {
             if unwatched > 0 {
                 unwatched -= 1;
                 if let Err(error) = self.queue.folder(&path, &dir) {
-                    self.tell_once(&path, "watch", error.to_string());
+                    self.report_once(&path, "watch", error.to_string());
                 }
             }
             let names = walk.names(&path, &dir, &mut self.git_folders);
@@ -56,7 +56,7 @@ impl Watcher {
     }
 
     /// Runs a sandbox's final check of one of its roots.
-    pub(super) fn last_look(&mut self, name: &str, root: &str) -> Vec<Finding> {
+    pub(super) fn final_check(&mut self, name: &str, root: &str) -> Vec<Finding> {
         self.drain();
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return vec![] };
         let Some(baseline) = sandbox.roots.get(root) else { return vec![] };
@@ -66,7 +66,7 @@ impl Watcher {
         let in_root = |path: &str| is_in(path, root);
         sandbox.left.retain(|path, _| !in_root(path));
         let missed = match FileStamp::of(CWD, root) {
-            Ok(now) if itself.is_dir && now.is_same_file(&itself) => self.look_watching(root, LAST, 0),
+            Ok(now) if itself.is_dir && now.is_same_file(&itself) => self.check_watching(root, LAST, 0),
             // Do not check another folder at that path.
             Ok(_) | Err(_) if itself.is_dir => {
                 vec![format!("failed to check `{root}`: it was moved, removed or replaced")]
@@ -86,15 +86,15 @@ impl Watcher {
         let left = sandbox.left.iter().filter(|(path, _)| in_root(path));
         findings.extend(left.map(|(_, finding)| finding.clone()));
         sandbox.left.retain(|path, _| !in_root(path));
-        sandbox.told.retain(|path| !in_root(path));
+        sandbox.reported.retain(|path| !in_root(path));
         findings
     }
 
     /// Reports once, to every sandbox that a path concerns, why something was not done.
-    pub(super) fn tell_once(&mut self, path: &str, what: &str, reason: String) {
+    pub(super) fn report_once(&mut self, path: &str, what: &str, reason: String) {
         for sandbox in self.sandboxes.values_mut() {
             if sandbox.around(path).next().is_some() && sandbox.is_news(format!("\0{what}")) {
-                sandbox.tell(Finding::Unfinished { reason: reason.clone() });
+                sandbox.report(Finding::Unfinished { reason: reason.clone() });
             }
         }
     }

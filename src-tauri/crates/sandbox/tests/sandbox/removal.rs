@@ -60,7 +60,7 @@ fn held_path_is_unmounted_and_can_be_granted_again() {
 fn tree_of_several_mounts_is_complete_and_not_proved() {
     if !is_inside() {
         return run_inside(
-            "taking_back::tree_of_several_mounts_is_complete_and_not_proved",
+            "removal::tree_of_several_mounts_is_complete_and_not_proved",
             &["--mount", "--propagation", "shared"],
         );
     }
