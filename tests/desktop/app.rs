@@ -306,7 +306,7 @@ fn app_without_display_suggests_the_daemon_command() {
     let output = command(&screen, &["--background"]).env_remove("DISPLAY").output().expect("the app");
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("no display was found; run `ironcurtain daemon`"), "{said}");
+    assert!(said.contains("no display found; run `ironcurtain daemon`"), "{said}");
 }
 
 /// Has the agent read the file containing "ship on Tuesday", and allows that in the dialog.

@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::app::agent;
 use crate::harness::Harness;
 use crate::screen::{Control, Screen, until};
-use crate::window::{open, says};
+use crate::window::{named, open, says};
 
 const WINDOW: &str = "^IronCurtain$";
 
@@ -142,10 +142,6 @@ fn reached(screen: &Screen, name: &str) -> Control {
         }
         Some(control)
     })
-}
-
-fn named(screen: &Screen, name: &str) -> Control {
-    until(name, || screen.controls(WINDOW).into_iter().find(|one| one.name == name))
 }
 
 fn window_place(screen: &Screen) -> [i32; 4] {

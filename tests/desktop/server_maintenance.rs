@@ -40,7 +40,7 @@ fn host_and_server_edits_leave_other_settings_unchanged() {
     window::says(&screen, "It ends for 1 session, so that this holds at once.");
     screen.press(WINDOW, "push button", "Close");
     until("the host to be removed", || (hosts() == Some(json!([]))).then_some(()));
-    window::says(&screen, "api.example.com is closed. Its session ended.");
+    window::says(&screen, "api.example.com is closed. Its session was closed.");
     drop(first);
     window::open(&screen, "Sessions");
     window::says(&screen, "No agent is connected.");
@@ -52,7 +52,7 @@ fn host_and_server_edits_leave_other_settings_unchanged() {
     window::says(&screen, "It stops now for 1 session; calls in flight fail.");
     screen.picture("removal");
     screen.press(WINDOW, "push button", "Take it out: filesystem");
-    window::says(&screen, "filesystem is out. Its session ended.");
+    window::says(&screen, "filesystem was removed. Its session was closed.");
     assert_eq!(entry(&file), None);
     assert!(fs::read_to_string(&file).expect("the servers").contains("\"_comment\": \"mine\""));
     screen.press(WINDOW, "push button", "Put back filesystem");

@@ -147,7 +147,7 @@ pub(crate) fn named(screen: &Screen, name: &str) -> Control {
 
 /// Waits until no button has that name.
 fn gone(screen: &Screen, button: &str) {
-    until(&format!("`{button}` to go"), || {
+    until(&format!("`{button}` to disappear"), || {
         let all = screen.controls(WINDOW);
         let left = all.iter().any(|one| one.role == "push button" && one.name == button);
         (!all.is_empty() && !left).then_some(())

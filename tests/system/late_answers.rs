@@ -117,7 +117,7 @@ fn calls_differing_in_any_way_are_separate_questions() {
 }
 
 /// Creates a world whose questions time out after one second.
-fn with_short_timeout() -> World {
+pub fn with_short_timeout() -> World {
     World::with(|w| {
         let settings =
             json!({ "questionDeadlineSeconds": 1, "denialHoldsSeconds": 0, "questionsPerMinute": 1000 });

@@ -3,6 +3,7 @@
 use crate::client::{BOUND, Client};
 use crate::hostile;
 use crate::machine::{Machine, descendants};
+use crate::protocol::assert_session_works;
 use crate::scripted;
 use crate::test_home::Prepared;
 use crate::world::eventually;
@@ -30,10 +31,6 @@ pub fn status(machine: &Machine, name: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     let number: u64 = line.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap();
     if line.ends_with("kB") { number * 1024 } else { number }
-}
-
-fn assert_session_works(client: &mut Client) {
-    assert_eq!(client.call("echo", json!({ "n": 1 })).ok(), r#"{"n":1}"#);
 }
 
 #[test]

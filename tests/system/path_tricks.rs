@@ -206,7 +206,7 @@ fn resource_read_cannot_bypass_policy() {
     for (uri, because) in [
         (format!("file://{secret}"), "the user denied this call"),
         (format!("FILE://{secret}"), "that servers read differently"),
-        (format!(" FILE://{secret}"), "has characters that no scheme has"),
+        (format!(" FILE://{secret}"), "has invalid characters"),
         (
             format!("file://{}/../audit/audit.jsonl", world.home.sessions().display()),
             "that servers read differently",

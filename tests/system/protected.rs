@@ -267,9 +267,7 @@ fn own_programs_in_granted_checkout_are_read_only() {
     let program = ours.join("ironcurtain-sandbox");
     let before = fs::read(&program).unwrap();
     for path in [&program, &ours.join("new"), &ours] {
-        client
-            .call("change", json!({ "path": path }))
-            .refused("IronCurtain's own programs are started from there");
+        client.call("change", json!({ "path": path })).refused("it holds IronCurtain's own programs");
     }
     // The folder is granted as a whole, and the kernel protects the programs in it.
     let new = source.with_file_name("new.rs");
@@ -291,9 +289,7 @@ fn client_configuration_is_denied_in_home_and_asks_in_project() {
     let (own, project) = (world.file(".cursor/mcp.json", "{}"), world.file("docs/app/.mcp.json", "{}"));
     let note = world.file("docs/app/note.txt", "note");
     let mut client = world.connect("hostile");
-    client
-        .call("change", json!({ "path": own }))
-        .refused("what is started from there could go around IronCurtain");
+    client.call("change", json!({ "path": own })).refused("those could bypass IronCurtain");
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.call("change", json!({ "path": note })).ok();
     client.call("change", json!({ "path": note })).ok();

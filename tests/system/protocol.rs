@@ -17,7 +17,7 @@ fn error(client: &mut Client, line: &[u8]) -> (i64, String) {
     (answer["error"]["code"].as_i64().unwrap(), answer["error"]["message"].as_str().unwrap().to_owned())
 }
 
-fn assert_session_works(client: &mut Client) {
+pub fn assert_session_works(client: &mut Client) {
     assert_eq!(client.call("echo", json!({ "n": 1 })).ok(), r#"{"n":1}"#);
 }
 
@@ -61,7 +61,7 @@ fn invalid_client_messages_get_errors() {
         (&call(r#"{"n":1,"n":2}"#), -32602, "`n` comes twice"),
         (&call(r#"{"n":{"a":1,"a":2}}"#), -32602, "`a` comes twice"),
         (&call(r#"{"n":[{"a":[{"b":1,"b":1}]}]}"#), -32602, "`b` comes twice"),
-        (&call(r#"{"n":{"$serde_json::private::RawValue":"1"}}"#), -32602, "is not taken as a name"),
+        (&call(r#"{"n":{"$serde_json::private::RawValue":"1"}}"#), -32602, "is not accepted as a name"),
         (&call("[]"), -32602, "expected an object"),
     ] {
         let (got, message) = error(&mut client, line.as_bytes());

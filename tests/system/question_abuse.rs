@@ -3,6 +3,7 @@
 
 use crate::client::{BOUND, Client, Outcome};
 use crate::hostile;
+use crate::late_answers::with_short_timeout;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
 use ironcurtain_daemon::consent::{Answer, DenialReach, Lifetime, Reach, Withdrawn};
@@ -17,13 +18,6 @@ fn world(settings: &serde_json::Value) -> World {
         hostile::install(prepared);
         std::fs::write(prepared.home.config.join("config.json"), settings.to_string()).unwrap();
     })
-}
-
-/// Creates a world of files whose questions time out after one second.
-fn with_short_timeout() -> World {
-    let settings =
-        json!({ "questionDeadlineSeconds": 1, "denialHoldsSeconds": 0, "questionsPerMinute": 1000 });
-    World::with(|w| std::fs::write(w.home.config.join("config.json"), settings.to_string()).unwrap())
 }
 
 /// Sends a call with this ID and with arguments written exactly as given.

@@ -210,7 +210,7 @@ fn edited_list_applies() {
     call("alice").refused("strangers");
     // A list that is used must exist.
     world.replaces(LISTS, r#"{ "lists": {} }"#);
-    assert!(world.trouble().contains("there is no list `friends`"), "{}", world.trouble());
+    assert!(world.trouble().contains("unknown list `friends`"), "{}", world.trouble());
     call("bob").ok();
 }
 

@@ -105,7 +105,7 @@
     look: { folder: `${home}/.ssh`, there: 3, seen: 0, said: `ls: cannot access '${home}/.ssh': No such file or directory` },
     secrets: { place: "keyring", file: `${home}/.local/state/ironcurtain/secrets.age`, names: ["brave-key"] },
     found: [
-      { id: "claude-code", name: "Claude Code", file: `${home}/.claude.json`, state: "bypassing", problem: null, entries: [{ name: "filesystem", way: "server filesystem, protected", past: false }, { name: "jira", way: "not protected: started directly (npx jira-mcp) with all your rights", past: true }, { name: "maps", way: "goes past the shield: starts npx maps-mcp, which can reach all that you can", past: true }] },
+      { id: "claude-code", name: "Claude Code", file: `${home}/.claude.json`, state: "bypassing", problem: null, entries: [{ name: "filesystem", way: "server filesystem, protected", past: false }, { name: "jira", way: "not protected: started directly (npx jira-mcp) with all your rights", past: true }, { name: "maps", way: "not protected: started directly (npx maps-mcp) with all your rights", past: true }] },
       { id: "cursor", name: "Cursor", file: `${home}/.cursor/mcp.json`, state: "not-connected", problem: null, entries: [] },
       { id: "zed", name: "Zed", file: `${home}/.config/zed/settings.json`, state: "missing", problem: null, entries: [] },
     ],
@@ -161,25 +161,25 @@
     save_rules: ({ text }) => { made.rules = { ...made.rules, text, own: true }; },
     found_clients: () => made.found,
     plan_client: ({ id, wish }) => ({ file: made.found.find((one) => one.id === id).file, diff: `+  "${wish.kind}${wish.only ? ` ${wish.only}` : ""}${wish.profile ? ` ${wish.profile}` : ""}": "<b>not markup</b>"`, servers_diff: wish.kind === "move" ? "+ jira" : null, left: [], secrets: wish.kind === "move" && wish.secrets ? [{ server: "jira", place: "env.JIRA_TOKEN", name: "jira-JIRA_TOKEN" }] : [] }),
-    write_client: ({ id }) => { made.found.find((one) => one.id === id).state = "connected"; return "Written. Start it again, so that it reads its settings."; },
+    write_client: ({ id }) => { made.found.find((one) => one.id === id).state = "connected"; return "Written. Restart it to apply it."; },
     servers: () => ({ ...made.servers, removed: made.removed }),
     plan_removal: ({ name }) => ({ name, entry: JSON.stringify({ command: name, env: { TOKEN: "(hidden)" } }, null, 2), clients: ["Cursor (its entry git)"], profiles: ["work"], data: null }),
-    remove_server: () => { const [, { name }] = made.calls.findLast(([command]) => command === "plan_removal"); made.removed.push({ name, entry: "{}" }); made.servers.servers = made.servers.servers.filter((one) => one.name !== name); made.sessions = made.sessions.filter((one) => one.server !== name); made.change(); return `${name} is out. Its session ended.`; },
+    remove_server: () => { const [, { name }] = made.calls.findLast(([command]) => command === "plan_removal"); made.removed.push({ name, entry: "{}" }); made.servers.servers = made.servers.servers.filter((one) => one.name !== name); made.sessions = made.sessions.filter((one) => one.server !== name); made.change(); return `${name} was removed. Its session was closed.`; },
     restore_server: ({ name }) => { made.removed = made.removed.filter((one) => one.name !== name); made.servers.servers.push({ ...made.servers.servers[0], name, live: [] }); },
     forget_server: ({ name }) => { made.removed = made.removed.filter((one) => one.name !== name); },
     plan_opening: ({ server, wanted }) => { const what = wanted.host ?? `${home}/.cache/x`; if (what.includes("/") && wanted.kind === "host") throw { code: "storage", message: `\`${what}\` is not a host: write it without scheme, path and login; nothing was opened` }; return { what, words: `${server} may send whatever it knows to \`${what}\`, at any time and without asking, whichever agent uses it` }; },
-    write_opening: () => "It is open to sessions that begin from now on.",
+    write_opening: () => "It is open to new sessions.",
     close_opening: ({ server, opening }) => { const one = made.servers.servers.find(({ name }) => name === server); one.openings = one.openings.filter((open) => open.opening.what !== opening.what); return `${opening.what} is closed.`; },
     plan_limits: ({ wanted }) => {
       if (wanted.memory < 32 && wanted.memory !== null) throw { code: "storage", message: `memory cannot be ${wanted.memory}: write 32 to 1048576 MiB` };
       return { differences: [{ looser: true, words: "Processes and threads: 1024 in place of 64. Looser: it can start more at once." }, { looser: false, words: `Memory: ${wanted.memory} MiB in place of 4096 MiB. Tighter: it fails where it needs more.` }], diff: `+      "memoryMib": ${wanted.memory},\n-      "processes": 64` };
     },
-    write_limits: () => { const [, { server, wanted }] = made.calls.findLast(([command]) => command === "plan_limits"); made.servers.servers.find(({ name }) => name === server).limits = limits(wanted); return "They hold for sessions that begin from now on."; },
+    write_limits: () => { const [, { server, wanted }] = made.calls.findLast(([command]) => command === "plan_limits"); made.servers.servers.find(({ name }) => name === server).limits = limits(wanted); return "Changes apply to new sessions."; },
     profiles: () => made.profiles,
     change_profile: ({ name, servers }) => { made.profiles = [...made.profiles.filter((one) => one.name !== name), { name, servers, missing: [], clients: [] }]; },
     delete_profile: ({ name }) => { made.profiles = made.profiles.filter((one) => one.name !== name); },
     plan_secret_move: () => made.plain,
-    write_secret_move: () => { made.plain = []; return "They are kept, and the servers name them."; },
+    write_secret_move: () => { made.plain = []; return "Moved. The servers now refer to them by name."; },
     add_server: ({ server }) => { made.servers.servers.push({ name: server.name, description: null, command: `uvx ${server.name}`, sandboxed: true, reaches: ["Network: none"], tools: [], version: null, problem: null, can_install: true, openings: [], limits: limits(), secrets: [], live: [] }); return [`It is written into ${made.servers.file}.`]; },
     choose_bundle: () => made.bundle,
     pick_for_bundle: ({ setting }) => setting === "folder" ? [`${home}/Documents/notes`] : null,
@@ -199,9 +199,9 @@
       if (passphrase !== "four words and more") throw { code: "storage", message: "the passphrase is wrong, or the file was changed" };
       made.secrets.place = "unlocked";
     },
-    install_server: () => "mcp-server-git 2026.1 is installed. Nothing of it was run.",
+    install_server: () => "mcp-server-git 2026.1 is installed. It has not been started.",
     check_for_update: () => ({ from: "2026.6.4", to: "2026.7.1", note: null, tools: ["fetch: what it is said to do changed"] }),
-    apply_update: () => "Version 2026.7.1 is started from now on.",
+    apply_update: () => "New sessions use version 2026.7.1.",
     review_tools: () => ({ changes: true, gone: [], tools: [{ name: "git_status", left_out: null, change: "changed", differs: ["its server describes its arguments in other words now", "repo_path: read-path before, write-path now"], arguments: [{ name: "repo_path", roles: "read-path", sure: "known", reason: "its name ends in _path" }] }, { name: "git_run", left_out: "nothing tells what `command` is", change: "left out", differs: [], arguments: [] }] }),
     save_tools: () => "Written.",
     activity: ({ wanted, skip, most }) => {

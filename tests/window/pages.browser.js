@@ -249,7 +249,7 @@ test("removing a server lists its effects, removes its permissions, and can be u
   await says("Revoke its 1 permission too");
   assert.deepEqual(await called("remove_server"), []);
   await press("remove-now:git");
-  await says("git is out. Its session ended.");
+  await says("git was removed. Its session was closed.");
   await says("1 permission could not be revoked");
   assert.deepEqual(await called("revoke_grants"), [{ grants: ["g4"] }]);
   await press("restore:git");
@@ -271,7 +271,7 @@ test("host is allowed permanently after a summary, invalid names are refused, an
   await says("fetch may send whatever it knows to a.example, at any time");
   assert.deepEqual(await called("write_opening"), []);
   await press("open-now:fetch");
-  await says("It is open to sessions that begin from now on.");
+  await says("It is open to new sessions.");
   await press("close:fetch:write:/home/ada/.cache/fetch");
   await says("fetch no longer always has access to /home/ada/.cache/fetch.");
   assert.deepEqual(await called("close_opening"), []);
@@ -304,7 +304,7 @@ test("server limits change after a summary, and invalid numbers are not treated 
   assert.deepEqual(plans, [[8, 64, null], [2048, null, null]]);
   assert.deepEqual(await called("write_limits"), []);
   await press("limits-write:fetch");
-  await says("They hold for sessions that begin from now on.");
+  await says("Changes apply to new sessions.");
   await says("Memory: 2,048 MiB \u00b7 Processor time: no limit \u00b7 Processes and threads: 1,024");
   // An unsandboxed server has no limits.
   assert.equal(await browser.run(`document.querySelector('${key("limits:git")}')`), null);
@@ -367,7 +367,7 @@ test("client servers are protected one by one, and their keys move to the keyrin
   await press("move-secrets");
   await says("the settings name keyring:git-GIT_TOKEN from then on");
   await press("move-secrets:yes");
-  await says("They are kept, and the servers name them.");
+  await says("Moved. The servers now refer to them by name.");
 });
 
 test("every control of every page has a name and is reachable by keyboard", async () => {

@@ -1,4 +1,4 @@
-/* Ends at once when it can remove the file FAILS, and is the program REAL otherwise. */
+/* Exits with an error if it can remove the file FAILS, and otherwise executes the program REAL. */
 #include <unistd.h>
 
 int main(int count, char **arguments) {

@@ -1,4 +1,4 @@
-"""A client of the Python SDK at a server that is started by its arguments: what it is told, as JSON."""
+"""A client of the Python SDK that starts the server given as arguments and prints what it receives as JSON."""
 
 import asyncio
 import json

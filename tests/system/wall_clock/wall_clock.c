@@ -1,5 +1,5 @@
-/* A wall clock that is set: what is loaded before a program's libraries adds the seconds that a shared file says to the time of day.
- * Nothing else of the machine's clocks changes, and programs that it starts have the machine's own. */
+/* A preloaded library that adds the seconds in a shared file to the time of day.
+ * Other clocks are unchanged, and child programs have the machine's own clocks. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
