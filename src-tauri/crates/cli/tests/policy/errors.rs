@@ -28,7 +28,7 @@ fn json_errors_contain_the_problem_and_its_location() {
         let message = format!("`{file}` cannot be read: it is {kind}, not a regular file");
         json!({ "message": message, "file": file })
     };
-    let unknown = format!("`{broken}`, line 1, rule `r`, field `if.tol`: this condition is not known");
+    let unknown = format!("`{broken}`, line 1, rule `r`, field `if.tol`: unknown condition");
     let refused = json!({ "message": unknown, "file": broken, "line": 1, "rule": "r", "field": "if.tol" });
     let explain = ["explain", "--server", "filesystem", "--tool", "read_text_file", "--args"];
     let args = |args: &'static str| [&explain[..], &[args]].concat();
@@ -51,7 +51,7 @@ fn json_errors_contain_the_problem_and_its_location() {
         (args(r#"{"a":{"b":1,"b":2}}"#), not_args("`b` comes twice (column 15)")),
         (
             args(r#"{"a":-18446744073709551617}"#),
-            not_args("a whole number of 20 digits is more than is read exactly"),
+            not_args("a whole number of 20 digits cannot be read exactly"),
         ),
     ] {
         let output = home.ironcurtain().args(["policy", "--json"]).args(&arguments).output().unwrap();
@@ -117,7 +117,7 @@ fn scenarios_are_parsed_strictly() {
         (scenario.replace("\"a\":1", "\"a\":1,\"a\":2"), "line 2: `a` comes twice"),
         (
             scenario.replace("\"a\":1", "\"a\":18446744073709551617"),
-            "line 2: a whole number of 20 digits is more",
+            "line 2: a whole number of 20 digits cannot be read",
         ),
         (
             scenario.replace("{\"a\":1}", "[]"),

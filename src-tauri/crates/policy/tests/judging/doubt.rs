@@ -262,8 +262,8 @@ fn what_is_no_host_is_opened_by_its_own_spelling_alone() {
 fn a_pattern_that_no_host_can_match_is_refused_where_it_would_let_something_through() {
     let patterns = [
         ("https://evil.example", "is an address: write its host alone"),
-        ("evil.example:443", "has a port: a rule is about every port of a host"),
-        ("[::1]:443", "has a port: a rule is about every port of a host"),
+        ("evil.example:443", "has a port: rules apply to every port of a host"),
+        ("[::1]:443", "has a port: rules apply to every port of a host"),
         ("evil*.example", "has a `*` inside"),
         ("*.*.evil.example", "has a `*` inside"),
         ("*.evil.example/o/r", "names a repository on more than one host"),

@@ -37,14 +37,14 @@ fn an_error_in_a_rule_names_the_line() {
     let second = |line: usize, field: &str, message: &str| {
         format!("`p.json`, line {line}, rule `second`, field `{field}`: {message}")
     };
-    assert_eq!(policy_error(file), second(13, "if.lists[1].allowed[1]", "there is no list `friends`"));
+    assert_eq!(policy_error(file), second(13, "if.lists[1].allowed[1]", "unknown list `friends`"));
     let known = file.replace("@friends", "b");
     assert!(Policy::from_json(&known, "p.json", &spelled, &DynamicLists::default()).is_ok());
     let changed = |from: &str, to: &str| policy_error(&known.replacen(from, to, 1));
-    assert_eq!(changed("\"tool\": [", "\"tools\": ["), second(7, "if.tools", "this condition is not known"));
+    assert_eq!(changed("\"tool\": [", "\"tools\": ["), second(7, "if.tools", "unknown condition"));
     assert_eq!(changed("\"allow\"", "\"permit\""), second(17, "then", "`permit` is not a decision"));
     let error = changed("{ \"roles\": [\"email-address\"],\n", "{ \"roles\": [\"email\"],\n");
-    assert_eq!(error, second(10, "if.lists[1].roles[0]", "there is no role `email`"));
+    assert_eq!(error, second(10, "if.lists[1].roles[0]", "unknown role `email`"));
     assert_eq!(
         changed("\"second\"", "\"first\""),
         "`p.json`, line 5, rule `first`, field `name`: another rule has this name"
@@ -89,7 +89,7 @@ fn an_error_in_an_annotation_names_the_line() {
     assert!(changed("present", "odd").starts_with(&second(10, "args.path.when[0].condition.is", "`odd`")));
     assert_eq!(
         changed("[\"read-path\"]", "[\"read-path\", \"x\"]"),
-        second(6, "args.dots.in.it[1]", "there is no role `x`")
+        second(6, "args.dots.in.it[1]", "unknown role `x`")
     );
     assert!(changed("true", "1").starts_with(&second(13, "descends", "invalid type")));
     assert_eq!(

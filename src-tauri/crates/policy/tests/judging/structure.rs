@@ -72,12 +72,12 @@ fn what_is_kept_is_read_and_not_changed_and_not_taken_away_with_a_folder_around_
         Verdict::Deny(denial) => format!("{}: {}", denial.rule, denial.reason),
         other @ (Verdict::Allow(_) | Verdict::Escalate(_)) => panic!("{other:?}"),
     };
-    let programs = "structural-protected-path: argument `path`: `/w/app/target/debug/ironcurtain-sandbox` is not changed for any agent (`/w/app/target/debug`): IronCurtain's own programs are started from there, outside every sandbox";
+    let programs = "structural-protected-path: argument `path`: `/w/app/target/debug/ironcurtain-sandbox` cannot be changed by agents (`/w/app/target/debug`): it holds IronCurtain's own programs, which run outside every sandbox";
     assert_eq!(denied("write", json!({ "path": "/w/app/target/debug/ironcurtain-sandbox" })), programs);
     assert!(denied("delete", json!({ "path": "/w/app" })).contains("(`/w/app/target/debug`)"));
     assert!(denied("move", json!({ "source": "/w/app/target", "destination": "/a" })).contains("`source`"));
     let client = denied("write", json!({ "path": "/home/ann/.cursor/mcp.json" }));
-    assert!(client.contains("is not changed for any agent: it says which programs an agent's client starts"));
+    assert!(client.contains("cannot be changed by agents: it names programs that agent clients start"));
     for (tool, arguments) in [
         ("read", json!({ "path": "/w/app/target/debug/ironcurtain-sandbox" })),
         ("search", json!({ "path": "/w/app", "pattern": "x" })),
