@@ -180,7 +180,7 @@
     delete_profile: ({ name }) => { made.profiles = made.profiles.filter((one) => one.name !== name); },
     plan_secret_move: () => made.plain,
     write_secret_move: () => { made.plain = []; return "Moved. The servers now refer to them by name."; },
-    add_server: ({ server }) => { made.servers.servers.push({ name: server.name, description: null, command: `uvx ${server.name}`, sandboxed: true, reaches: ["Network: none"], tools: [], version: null, problem: null, can_install: true, openings: [], limits: limits(), secrets: [], live: [] }); return [`It is written into ${made.servers.file}.`]; },
+    add_server: ({ server }) => { made.servers.servers.push({ name: server.name, description: null, command: `uvx ${server.name}`, sandboxed: true, reaches: ["Network: none"], tools: [], version: null, problem: null, can_install: true, openings: [], limits: limits(), secrets: [], live: [] }); return [`Added to ${made.servers.file}.`]; },
     choose_bundle: () => made.bundle,
     pick_for_bundle: ({ setting }) => setting === "folder" ? [`${home}/Documents/notes`] : null,
     plan_bundle: ({ wanted }) => {
@@ -189,7 +189,7 @@
     },
     discard_bundle: () => null,
     plan_server: ({ wanted }) => ({ name: wanted.name || "far", command: `npx -y ${wanted.what} <b>not markup</b>`, secrets: {}, entry: JSON.stringify({ command: "npx", args: ["-y", wanted.what, "<b>not markup</b>"] }, null, 2), reaches: ["Files: what you granted, the session's own folder, and its own program", "Network: none"], remote: wanted.what.startsWith("http"), plain_values: true }),
-    write_server: () => { const [command, { wanted }] = made.calls.findLast(([name]) => name === "plan_server" || name === "plan_bundle"); made.servers.servers.push({ ...made.servers.servers[0], name: wanted.name || (command === "plan_bundle" ? "notes" : "far"), live: [] }); return `It is written into ${made.servers.file}. It has not been started.`; },
+    write_server: () => { const [command, { wanted }] = made.calls.findLast(([name]) => name === "plan_server" || name === "plan_bundle"); made.servers.servers.push({ ...made.servers.servers[0], name: wanted.name || (command === "plan_bundle" ? "notes" : "far"), live: [] }); return `Added to ${made.servers.file}. It has not been started.`; },
     server_log: () => ["Traceback (most recent call last):", "ModuleNotFoundError: <b>no module git</b>"],
     secrets: () => made.secrets,
     set_secret: ({ name }) => { made.secrets.names = [...new Set([...made.secrets.names, name])]; },

@@ -195,7 +195,7 @@ test("revoking several, an agent's or all permissions asks for one confirmation"
   await press("select:g1");
   await press("select:g3");
   await press("take-back-selected");
-  await says("2 permissions of Claude Code end now.");
+  await says("2 permissions of Claude Code are revoked now.");
   assert.deepEqual(await called("revoke_grants"), []);
   await press("take-back-selected:yes");
   await browser.until(`made.calls.some(([name]) => name === "revoke_grants")`);
@@ -392,7 +392,7 @@ test("client is connected after a preview and a second click", async () => {
   await press("leave:cursor");
   await press("connect:cursor");
   await press("write:cursor");
-  await says("Written. Start it again");
+  await says("Written. Restart it");
   assert.deepEqual(await called("write_client"), [{ id: "cursor" }]);
 });
 
