@@ -36,7 +36,7 @@ impl Left {
     }
 
     /// Returns whether a new file, or one changed or removed where that is permitted, is acceptable. In strict mode
-    /// it must be one that nothing ever runs.
+    /// nothing may ever run it.
     pub(crate) fn is_in_order(&self, scene: &Scene, path: &str, is_strict: bool) -> bool {
         let real = scene.path(path);
         let text = scene.text(path).unwrap_or_default();

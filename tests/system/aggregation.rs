@@ -305,7 +305,7 @@ fn aggregated_server_can_use_elicitation_progress_and_tasks() {
     let call = client.begin_call(asks, json!({}));
     let asked = client.wait_for(|m| m["method"] == "elicitation/create");
     assert!(asked["params"]["message"].as_str().unwrap().starts_with("everything: "), "{asked}");
-    // Only an answer from the client that was asked counts; this one has no matching request.
+    // A response without a matching request to this client is ignored.
     client.send(&json!({ "jsonrpc": "2.0", "id": 0, "result": { "action": "decline" } }));
     let result = json!({ "action": "accept", "content": { "name": "Ann" } });
     client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }));

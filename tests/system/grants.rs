@@ -1,4 +1,4 @@
-//! Grants are mounts: what a hostile server can reach by itself before, during and after a grant.
+//! Grants are mounts: a hostile server's own access before, during and after a grant.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 
-/// A daemon that denies whatever requires approval.
+/// A daemon that denies every call that requires approval.
 struct Headless(Child);
 
 impl Headless {

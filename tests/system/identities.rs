@@ -127,7 +127,7 @@ fn replaced_program_gets_no_state_of_its_name_and_original_gets_all() {
     scene.world.restart();
     assert!(scene.is_suspended(), "the suspension is reported from the start");
     assert!(scene.assert_refused().contains(NOT_THE_SAME));
-    // The command needs a terminal and a yes.
+    // The command requires a terminal and confirmation.
     assert!(scene.decide(&["hostile", "--keep"]).unwrap_err().contains("no terminal to confirm on"));
     assert!(scene.assert_refused().contains(NOT_THE_SAME));
     scene.decide(&["hostile", "--keep", "--yes"]).unwrap();

@@ -1,4 +1,4 @@
-//! What the commands say about a server and its tools, compared with the behaviour of a session.
+//! Command output about a server and its tools, compared with the behaviour of a session.
 
 use crate::annotating::{served, tool};
 use crate::remote_servers::FakeServer;

@@ -22,7 +22,7 @@ struct WallClock {
 }
 
 impl WallClock {
-    /// Creates an unset clock beside the files of a machine.
+    /// Creates an unset clock in a machine's folder.
     fn made_in(folder: &Path) -> Self {
         let source =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/wall_clock/wall_clock.c");

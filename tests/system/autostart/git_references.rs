@@ -1,4 +1,4 @@
-//! The user's own git, with configuration or hooks that point into a granted folder, runs nothing that a server wrote
+//! The user's own git, with configuration or hooks that point into a granted folder, never runs files that a server wrote
 //! there.
 
 use super::{end_session, git, grant_folder_of, repository};
