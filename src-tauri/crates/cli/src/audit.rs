@@ -2,7 +2,7 @@
 
 use crate::arguments::{Decided, FilterOptions};
 use crate::connection::Connection;
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use crate::policy::since;
 use crate::print;
 use crate::screen::Screen;
@@ -74,7 +74,7 @@ pub fn search(of: FilterOptions, limit: usize, screen: Screen) -> anyhow::Result
     let mut found = audit::search(&home.audit(), &filter(of)?, limit).with_context(|| unread(&home))?;
     found.reverse();
     let value = serde_json::to_value(&found)?;
-    let mut out = Lines::default();
+    let mut out = TextLines::default();
     let count = found.len();
     for entry in found {
         let shown = shown_entry(entry);

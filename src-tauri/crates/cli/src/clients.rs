@@ -2,7 +2,7 @@
 //!
 //! - Shows the whole diff and writes only after the user confirms, or passed `--yes`.
 
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use crate::screen::Screen;
 use crate::secrets;
 use anyhow::bail;
@@ -143,7 +143,7 @@ fn written(clients: &Clients, change: &ClientChange, yes: bool, screen: Screen) 
 fn list(clients: &Clients, all: bool, screen: Screen) -> anyhow::Result<ExitCode> {
     let mut reports = clients.survey();
     reports.retain(|report| all || report.state != ClientState::Missing);
-    let mut out = Lines::default();
+    let mut out = TextLines::default();
     reports.iter().for_each(|report| reported(&mut out, report));
     if reports.is_empty() {
         out.line("Found no agent client on this machine. To list the supported ones: ironcurtain clients list --all");
@@ -152,7 +152,7 @@ fn list(clients: &Clients, all: bool, screen: Screen) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-fn reported(out: &mut Lines, report: &ClientReport) {
+fn reported(out: &mut TextLines, report: &ClientReport) {
     let state = match report.state {
         ClientState::Missing => "not installed",
         ClientState::NotConnected => "not connected",
@@ -183,8 +183,8 @@ fn reported(out: &mut Lines, report: &ClientReport) {
     }
 }
 
-fn described(change: &ClientChange) -> Lines {
-    let mut out = Lines::default();
+fn described(change: &ClientChange) -> TextLines {
+    let mut out = TextLines::default();
     if change.edit.is_empty() {
         out.line(format_args!("{} is up to date: nothing to write.", change.client));
     } else {

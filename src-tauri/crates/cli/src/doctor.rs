@@ -1,7 +1,7 @@
 //! `ironcurtain doctor`: checks everything that IronCurtain needs.
 
 use crate::connection::Connection;
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use crate::screen::Screen;
 use ironcurtain_admin::doctor::{Condition, Diagnosis, Doctor, Running};
 use ironcurtain_daemon::Home;
@@ -21,7 +21,7 @@ pub fn perform(allow_root: bool, screen: Screen) -> anyhow::Result<ExitCode> {
         runtime.block_on(doctor.check(&running(), |about| screen.progress(&format!("checking {about}"))));
     screen.progress("");
     let worst = found.iter().map(|one| one.condition).max().unwrap_or(Condition::Ok);
-    let mut out = Lines::default();
+    let mut out = TextLines::default();
     found.iter().for_each(|one| line(&mut out, one));
     screen.show(&out, &json!({ "worst": worst, "checks": found }))?;
     Ok(if worst == Condition::Problem { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -45,7 +45,7 @@ fn running() -> Running {
     }
 }
 
-fn line(out: &mut Lines, one: &Diagnosis) {
+fn line(out: &mut TextLines, one: &Diagnosis) {
     let mark = match one.condition {
         Condition::Ok => "ok     ",
         Condition::Warning => "warning",

@@ -2,7 +2,7 @@
 
 use crate::arguments::{ExportFormat, FilterOptions};
 use crate::audit::{filter, unread};
-use crate::lines::{Lines, counted};
+use crate::lines::{TextLines, counted};
 use crate::screen::{OutputClosed, Screen};
 use anyhow::Context;
 use ironcurtain_admin::export::{ExportError, ExportForm, export as write};
@@ -42,7 +42,7 @@ pub fn export(
         .map_err(|problem| gone(problem, &home))?;
     file.sync_all()?;
     let told = format!("{} written to {}", counted(count, "line"), path.display());
-    screen.show(&[told].into_iter().collect::<Lines>(), &json!({ "entries": count, "output": path }))
+    screen.show(&[told].into_iter().collect::<TextLines>(), &json!({ "entries": count, "output": path }))
 }
 
 /// Converts an export error, so that a closed pipe is silent.

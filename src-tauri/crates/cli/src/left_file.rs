@@ -1,13 +1,13 @@
 //! Text about a file that a session left behind and that other programs may run.
 
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use ironcurtain_protocol::{LeftFileView, LeftState};
 
 /// Maximum number of diff lines shown for one file.
 const MOST_LINES: usize = 40;
 
 /// Appends the file's path, when it runs, its state and its diff.
-pub fn lines(out: &mut Lines, file: &LeftFileView) {
+pub fn lines(out: &mut TextLines, file: &LeftFileView) {
     out.line(&file.shown);
     let change = if file.is_new { "new" } else { "changed" };
     out.line(format_args!("  {change}; it runs {}", file.when));

@@ -6,11 +6,11 @@
 use ironcurtain_daemon::consent::visible;
 use std::fmt;
 
-/// Lines to print on a terminal.
+/// TextLines to print on a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Lines(String);
+pub struct TextLines(String);
 
-impl Lines {
+impl TextLines {
     /// Appends one line.
     pub fn line(&mut self, text: impl fmt::Display) {
         self.0.push_str(&visible::line(&text.to_string()));
@@ -36,7 +36,7 @@ impl Lines {
     }
 }
 
-impl<T: fmt::Display> FromIterator<T> for Lines {
+impl<T: fmt::Display> FromIterator<T> for TextLines {
     fn from_iter<I: IntoIterator<Item = T>>(lines: I) -> Self {
         let mut out = Self::default();
         lines.into_iter().for_each(|line| out.line(line));
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn untrusted_text_neither_starts_a_line_nor_controls_the_terminal() {
-        let mut out: Lines = ["ours: \u{1b}[2J\u{202e}/a\nours: forged\r", "é漢"].into_iter().collect();
+        let mut out: TextLines = ["ours: \u{1b}[2J\u{202e}/a\nours: forged\r", "é漢"].into_iter().collect();
         out.quoting("it said: one\n\ttwo\u{9b}31m\r\nours: forged");
         let expected = "ours: \\u{1b}[2J\\u{202e}/a\\u{a}ours: forged\\u{d}\né漢\n\
             it said: one\n  |     two\\u{9b}31m\n  | ours: forged\n";

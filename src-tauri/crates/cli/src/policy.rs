@@ -11,7 +11,7 @@ mod replay;
 mod simulate;
 pub mod since;
 
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use crate::screen::Screen;
 use clap::{Args, Subcommand};
 use ironcurtain_admin::UnknownServer;
@@ -98,7 +98,7 @@ pub struct PolicyInputs {
 
 /// Result of a policy command, as text and as JSON.
 struct Report {
-    text: Lines,
+    text: TextLines,
     json: Value,
     good: bool,
 }

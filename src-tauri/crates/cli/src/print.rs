@@ -1,6 +1,6 @@
 //! Text of replies from the trusted process.
 
-use crate::lines::{Lines, counted};
+use crate::lines::{TextLines, counted};
 use ironcurtain_protocol::{
     ActivityView, DenialView, GrantView, Protection, QuestionState, QuestionsView, Reply, Request,
     SessionView, StatusView,
@@ -8,8 +8,8 @@ use ironcurtain_protocol::{
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Formats a reply.
-pub fn text(reply: &Reply) -> Lines {
-    let mut out = Lines::default();
+pub fn text(reply: &Reply) -> TextLines {
+    let mut out = TextLines::default();
     match reply {
         Reply::Status(status) => self::status(&mut out, status),
         Reply::Sessions(sessions) if sessions.is_empty() => out.line("No agent is connected."),
@@ -77,7 +77,7 @@ pub fn left(count: usize) -> String {
     format!("left {} that can run code later", counted(count, "file"))
 }
 
-fn status(out: &mut Lines, status: &StatusView) {
+fn status(out: &mut TextLines, status: &StatusView) {
     let state = match status.protection {
         Protection::Protecting => "protecting",
         Protection::Asking => "waiting for your answer",
@@ -100,7 +100,7 @@ fn status(out: &mut Lines, status: &StatusView) {
     }
 }
 
-fn session(out: &mut Lines, session: &SessionView) {
+fn session(out: &mut TextLines, session: &SessionView) {
     out.line(format_args!(
         "{}  {} -> {}  {}",
         session.id,
@@ -144,7 +144,7 @@ pub fn contained(sandboxed: bool, remote: bool) -> &'static str {
     }
 }
 
-fn grant(out: &mut Lines, grant: &GrantView) {
+fn grant(out: &mut TextLines, grant: &GrantView) {
     out.line(format_args!("{}  {}  {} {}", grant.id, grant.path, grant.kind, grant.access.join("+")));
     out.line(format_args!(
         "  for        {} through the server {}, {}",
@@ -165,7 +165,7 @@ fn grant(out: &mut Lines, grant: &GrantView) {
     }
 }
 
-fn questions(out: &mut Lines, questions: &QuestionsView) {
+fn questions(out: &mut TextLines, questions: &QuestionsView) {
     let QuestionsView { waiting, missed, denied } = questions;
     if waiting.is_empty() && missed.is_empty() && denied.is_empty() {
         out.line("No questions.");

@@ -1,6 +1,6 @@
 //! Reports errors: as text on standard error and, with `--json`, also as an object on standard output.
 
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use crate::screen::{OutputClosed, Screen};
 use clap::error::{ContextKind, ContextValue};
 use ironcurtain_daemon::ConfigError;
@@ -31,7 +31,7 @@ pub fn report(problem: &anyhow::Error, screen: Screen) -> ExitCode {
     if problem.is::<OutputClosed>() {
         return ExitCode::from(OUTPUT_CLOSED);
     }
-    let mut out = Lines::default();
+    let mut out = TextLines::default();
     out.quoting(format_args!("ironcurtain: {}", sentence(problem)));
     print_error(&out, &json!({ "error": as_json(problem) }), screen, ExitCode::FAILURE)
 }
@@ -66,7 +66,7 @@ fn with_visible_arguments(mut problem: clap::Error) -> clap::Error {
     problem
 }
 
-fn print_error(out: &Lines, error: &Value, screen: Screen, code: ExitCode) -> ExitCode {
+fn print_error(out: &TextLines, error: &Value, screen: Screen, code: ExitCode) -> ExitCode {
     // An error here could not be reported either.
     let _ = io::stderr().write_all(out.as_str().as_bytes());
     if screen.is_json() && screen.show(out, error).is_err_and(|e| e.is::<OutputClosed>()) {

@@ -1,6 +1,6 @@
 //! `profiles`: sets of servers that a client reaches through one entry.
 
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use crate::screen::Screen;
 use clap::Subcommand;
 use ironcurtain_admin::clients::Clients;
@@ -46,8 +46,8 @@ pub fn perform(action: Option<ProfilesAction>, screen: Screen) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(all: &[ServerProfile]) -> Lines {
-    let mut out = Lines::default();
+fn text(all: &[ServerProfile]) -> TextLines {
+    let mut out = TextLines::default();
     if all.is_empty() {
         out.line("There are no profiles. To create one: ironcurtain profiles set NAME SERVER...");
     }

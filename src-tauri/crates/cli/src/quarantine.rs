@@ -4,7 +4,7 @@
 
 use crate::connection::Connection;
 use crate::left_file;
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use crate::screen::Screen;
 use anyhow::bail;
 use clap::Subcommand;
@@ -109,8 +109,8 @@ fn says(file: &LeftFileView, choice: LeftChoice) -> String {
     }
 }
 
-fn text(sessions: &[SessionRecordView]) -> Lines {
-    let mut out = Lines::default();
+fn text(sessions: &[SessionRecordView]) -> TextLines {
+    let mut out = TextLines::default();
     if sessions.is_empty() {
         out.line("Quarantine is empty.");
         return out;

@@ -1,10 +1,10 @@
 //! Output of all commands.
 //!
-//! - Prints a [`Lines`] by default, and only JSON with `--json`. JSON escapes deceptive characters too, because it may be
+//! - Prints a [`TextLines`] by default, and only JSON with `--json`. JSON escapes deceptive characters too, because it may be
 //!   printed on a terminal.
 //! - Exits silently if the reader closes the pipe ([`OutputClosed`]).
 
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use anyhow::bail;
 use ironcurtain_daemon::consent::visible;
 use serde::Serialize;
@@ -35,13 +35,13 @@ impl Screen {
     }
 
     /// Prints a command's result: the text, or the value with `--json`.
-    pub fn show(self, out: &Lines, value: &Value) -> anyhow::Result<()> {
+    pub fn show(self, out: &TextLines, value: &Value) -> anyhow::Result<()> {
         if self.json { print(&json(value)?) } else { print(out.as_str()) }
     }
 
     /// Prints one more line, except with `--json`.
     pub fn note(self, text: &str) -> anyhow::Result<()> {
-        if self.json { Ok(()) } else { print([text].into_iter().collect::<Lines>().as_str()) }
+        if self.json { Ok(()) } else { print([text].into_iter().collect::<TextLines>().as_str()) }
     }
 
     /// Replaces the progress line if standard error is a terminal and the output is text.

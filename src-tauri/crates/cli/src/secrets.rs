@@ -8,7 +8,7 @@
 mod typed;
 
 use crate::connection::Connection;
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use crate::screen::Screen;
 use anyhow::bail;
 use clap::Subcommand;
@@ -70,7 +70,7 @@ pub fn perform(action: &SecretsAction, screen: Screen) -> anyhow::Result<ExitCod
             let place = store_name(&store)?;
             let names = ask(move || store.list())?;
             let names: Vec<&str> = names.iter().map(SecretName::as_str).collect();
-            let out: Lines = match names.as_slice() {
+            let out: TextLines = match names.as_slice() {
                 [] => [format!("No secrets of IronCurtain in {place}.")].into_iter().collect(),
                 names => names.iter().copied().collect(),
             };
@@ -258,7 +258,7 @@ fn moved(server: Option<&str>, yes: bool, screen: Screen) -> anyhow::Result<Exit
         screen.show(&[text.as_str()].into_iter().collect(), &json!({ "secrets": [] }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut out = Lines::default();
+    let mut out = TextLines::default();
     lines(&change.secrets).for_each(|line| out.line(line));
     screen.show(&out, &json!({ "secrets": as_json(&change.secrets), "file": change.file }))?;
     if !yes && screen.is_json() {

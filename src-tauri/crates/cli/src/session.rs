@@ -3,7 +3,7 @@
 use crate::arguments::SessionOptions;
 use crate::connection::Connection;
 use crate::left_file;
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use crate::print;
 use crate::screen::Screen;
 use anyhow::bail;
@@ -46,7 +46,7 @@ pub fn one(options: SessionOptions, screen: Screen) -> anyhow::Result<ExitCode> 
 
 /// Prints which sandboxes are still being scanned.
 pub fn print_remaining_scans(words: &[String]) {
-    let out: Lines = words
+    let out: TextLines = words
         .iter()
         .map(|words| format!("Scanning for files that other programs may run: {words} ..."))
         .collect();
@@ -68,8 +68,8 @@ fn waiting(session: &SessionRecordView) -> usize {
     session.files.iter().filter(|file| file.state == LeftState::Left).count()
 }
 
-fn text(session: &SessionRecordView) -> Lines {
-    let mut out = Lines::default();
+fn text(session: &SessionRecordView) -> TextLines {
+    let mut out = TextLines::default();
     let sandboxed = print::contained(session.sandboxed, session.remote);
     out.line(format_args!("{}  {} -> {}  {sandboxed}", session.id, session.client, session.server));
     let state = if session.ended_ms.is_some() { "ended" } else { "not ended" };

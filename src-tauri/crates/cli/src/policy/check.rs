@@ -1,7 +1,7 @@
 //! `policy check`: reports questionable rules of a policy, or why the policy is rejected.
 
 use super::{PolicyInputs, Report};
-use crate::lines::{Lines, counted};
+use crate::lines::{TextLines, counted};
 use crate::problem::location_of_load_error;
 use ironcurtain_admin::trial::TrialError;
 use ironcurtain_daemon::SnapshotError;
@@ -32,7 +32,7 @@ pub fn report(file: &Path, inputs: &PolicyInputs) -> anyhow::Result<Report> {
             })
             .collect();
     let name = file.display().to_string();
-    let mut text: Lines = findings.iter().map(|located| located.in_words(&name)).collect();
+    let mut text: TextLines = findings.iter().map(|located| located.in_words(&name)).collect();
     text.line(format_args!(
         "{}, {}.",
         counted(snapshot.policy.rules().len(), "rule"),

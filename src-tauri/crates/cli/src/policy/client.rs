@@ -1,13 +1,13 @@
 //! Permanent grants of one client, as text and as JSON.
 
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use ironcurtain_admin::trial::HeldGrants;
 use ironcurtain_daemon::{Files, Granted, StandingGrant};
 use ironcurtain_policy::{Access, GrantKind};
 use serde_json::{Value, json};
 
-pub fn in_words(held: &HeldGrants) -> Lines {
-    let mut text = Lines::default();
+pub fn in_words(held: &HeldGrants) -> TextLines {
+    let mut text = TextLines::default();
     text.line(match held.grants.len() {
         0 => format!("`{}` has no permanent grants for this server.", held.client),
         count => format!("`{}` has {count} permanent grants for this server:", held.client),

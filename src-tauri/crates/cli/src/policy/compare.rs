@@ -2,7 +2,7 @@
 
 use super::explain::word;
 use super::{PolicyInputs, Report};
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use ironcurtain_policy_tools::diff::{DecisionChange, Difference, ProbeOutcome, diff};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -13,8 +13,8 @@ pub fn report(old: &Path, new: &Path, inputs: &PolicyInputs) -> anyhow::Result<R
     Ok(Report { text: in_words(&difference), json: as_json(&difference), good: true })
 }
 
-fn in_words(difference: &Difference) -> Lines {
-    let mut text = Lines::default();
+fn in_words(difference: &Difference) -> TextLines {
+    let mut text = TextLines::default();
     for (what, rules) in
         [("added", &difference.added), ("removed", &difference.removed), ("changed", &difference.changed)]
     {

@@ -2,7 +2,7 @@
 
 use super::Report;
 use super::client;
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use anyhow::anyhow;
 use ironcurtain_admin::trial::{HeldGrants, JudgedCall, PolicyTrial};
 use ironcurtain_daemon::resolve::FoundPath;
@@ -27,7 +27,7 @@ pub fn report(
     let arguments: Map<String, Value> =
         read.map_err(|misread| anyhow!("`--args` must be a JSON object: {misread}"))?;
     let judged = world.judge(server, tool, &arguments, held);
-    let mut text = Lines::default();
+    let mut text = TextLines::default();
     text.line(format_args!("{server}/{tool}"));
     judged.paths.iter().for_each(|path| path_in_words(&mut text, path));
     match &judged.outcome {
@@ -57,7 +57,7 @@ pub fn word(decision: Decision) -> &'static str {
     }
 }
 
-fn path_in_words(text: &mut Lines, found: &FoundPath) {
+fn path_in_words(text: &mut TextLines, found: &FoundPath) {
     text.line(format_args!("  `{}` is {}", found.argument, found.written));
     for link in &found.links {
         text.line(format_args!("    the symlink {} leads to {}", link.at, link.target));
@@ -67,7 +67,7 @@ fn path_in_words(text: &mut Lines, found: &FoundPath) {
     }
 }
 
-fn step_in_words(text: &mut Lines, step: &ExplanationStep) {
+fn step_in_words(text: &mut TextLines, step: &ExplanationStep) {
     text.line(format_args!("  {}", about(step)));
     for (rule, miss) in &step.passed {
         text.line(format_args!("    not `{rule}`: {}", missed(*miss)));
@@ -75,7 +75,7 @@ fn step_in_words(text: &mut Lines, step: &ExplanationStep) {
     text.line(format_args!("    {}: {}", word(decision_of(step)), reason_of(step)));
 }
 
-fn verdict_in_words(text: &mut Lines, verdict: &Verdict) {
+fn verdict_in_words(text: &mut TextLines, verdict: &Verdict) {
     match verdict {
         Verdict::Allow(permit) => {
             let reasons = std::iter::once(permit.reason()).chain(permit.others());

@@ -3,7 +3,7 @@
 use super::Report;
 use super::explain::word;
 use super::since;
-use crate::lines::{Lines, counted};
+use crate::lines::{TextLines, counted};
 use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_policy::Decision;
 use ironcurtain_policy_tools::Ruling;
@@ -25,8 +25,8 @@ pub fn report(world: &PolicyTrial, since_ms: u64) -> anyhow::Result<Report> {
     })
 }
 
-fn in_words(replay: &Replay, sorted: &ReplayComparison<'_>) -> Lines {
-    let mut text = Lines::default();
+fn in_words(replay: &Replay, sorted: &ReplayComparison<'_>) -> TextLines {
+    let mut text = TextLines::default();
     for (what, groups) in [("LOOSER", &sorted.looser), ("stricter", &sorted.stricter)] {
         groups.iter().for_each(|(alike, calls)| group_in_words(&mut text, what, alike, calls));
     }
@@ -72,7 +72,7 @@ fn count(groups: &AlikeGroups<'_>) -> usize {
     groups.values().map(Vec::len).sum()
 }
 
-fn group_in_words(text: &mut Lines, what: &str, alike: &AlikeCalls<'_>, calls: &[(&Recorded, &Ruling)]) {
+fn group_in_words(text: &mut TextLines, what: &str, alike: &AlikeCalls<'_>, calls: &[(&Recorded, &Ruling)]) {
     text.line(format_args!(
         "{what}: {}/{} from {} (`{}`) to {} (`{}`), {} ({})",
         alike.server,

@@ -2,7 +2,7 @@
 
 use super::Report;
 use super::explain::word;
-use crate::lines::{Lines, counted};
+use crate::lines::{TextLines, counted};
 use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_daemon::ConfigError;
 use ironcurtain_paths::bounded_read;
@@ -16,7 +16,7 @@ use std::path::Path;
 pub fn report(world: PolicyTrial, file: &Path) -> anyhow::Result<Report> {
     let scenarios = read(file)?;
     let world = world.with_sandbox(scenarios.sandbox.as_deref())?;
-    let (mut text, mut results, mut failed) = (Lines::default(), Vec::new(), 0);
+    let (mut text, mut results, mut failed) = (TextLines::default(), Vec::new(), 0);
     for scenario in &scenarios.all {
         let judged = world.judge(&scenario.server, &scenario.tool, &scenario.arguments, None);
         let ruling = Ruling::of(&judged.outcome);

@@ -12,7 +12,7 @@ pub use options::{AddOptions, given_secret};
 pub use report::command_words;
 
 use super::{programs, show};
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use crate::screen::Screen;
 use ironcurtain_admin::UnknownServer;
 use ironcurtain_admin::annotate::{AnnotationsFile, Draft};
@@ -133,7 +133,7 @@ impl Wanted<'_> {
     /// Shows what would be downloaded, started or connected to, and returns whether the user agrees.
     fn may_start(&self, server: &Server) -> anyhow::Result<bool> {
         let notice = TrialNotice::new(server);
-        let mut text: Lines = notice.lines.iter().chain(&reach(server)).collect();
+        let mut text: TextLines = notice.lines.iter().chain(&reach(server)).collect();
         if !self.adding.ignored.is_empty() {
             text.line(format_args!("Ignored: {}", self.adding.ignored.join(", ")));
         }
@@ -206,7 +206,7 @@ impl Wanted<'_> {
                 }
             }
         }
-        let text: Lines = reach(&self.among()?.1).into_iter().collect();
+        let text: TextLines = reach(&self.among()?.1).into_iter().collect();
         if !self.screen.is_json() {
             self.screen.show(&text, &Value::Null)?;
         }
@@ -237,7 +237,7 @@ impl Wanted<'_> {
                 .flatten()
                 .filter_map(|tool| tool["toolName"].as_str())
                 .collect();
-            let mut text = Lines::default();
+            let mut text = TextLines::default();
             text.line(format_args!(
                 "It has {}, already annotated.",
                 crate::lines::counted(tools.len(), "tool")

@@ -1,6 +1,6 @@
 //! `servers catalog`: lists the servers that IronCurtain knows.
 
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use crate::screen::Screen;
 use ironcurtain_admin::catalog::{Catalog, KnownServer, Source};
 use serde_json::json;
@@ -9,13 +9,13 @@ use std::process::ExitCode;
 /// Shows the catalog.
 pub fn perform(screen: Screen) -> anyhow::Result<ExitCode> {
     let catalog = Catalog::shipped()?;
-    let mut text = Lines::default();
+    let mut text = TextLines::default();
     catalog.iter().for_each(|known| described(&mut text, known));
     screen.show(&text, &json!({ "servers": catalog.iter().collect::<Vec<_>>() }))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn described(text: &mut Lines, known: &KnownServer) {
+fn described(text: &mut TextLines, known: &KnownServer) {
     let from = match &known.source {
         Source::Own { .. } => "included in IronCurtain".to_owned(),
         Source::Npm { package, version, .. } => format!("npm package {package} {version}"),

@@ -4,7 +4,7 @@
 
 use super::programs;
 use crate::connection::Connection;
-use crate::lines::{Lines, counted};
+use crate::lines::{TextLines, counted};
 use crate::problem::Refused;
 use crate::screen::Screen;
 use clap::Args;
@@ -65,7 +65,7 @@ pub fn remove(home: &Home, options: &RemoveOptions, screen: Screen) -> anyhow::R
         Some(connection) => of_server(connection, &options.name)?,
         None => (Vec::new(), Vec::new()),
     };
-    let mut out = Lines::default();
+    let mut out = TextLines::default();
     out.line(format_args!(
         "{} will be removed. Its entry is kept in {}:",
         removal.name,
@@ -145,7 +145,7 @@ pub fn close(home: &Home, options: &OpeningOptions, screen: Screen) -> anyhow::R
         Some(connection) => of_server(connection, &options.name)?.0,
         None => Vec::new(),
     };
-    let mut out = Lines::default();
+    let mut out = TextLines::default();
     out.line(format_args!("No longer allowed: {}.", change.opening.words(&change.server)));
     if !sessions.is_empty() {
         out.line(format_args!(

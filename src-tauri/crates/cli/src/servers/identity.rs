@@ -4,7 +4,7 @@
 
 use super::change::accepted;
 use crate::connection::Connection;
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use crate::problem::Refused;
 use crate::screen::Screen;
 use clap::Args;
@@ -60,7 +60,7 @@ pub fn note_kept(home: &Home, name: &str, screen: Screen) -> anyhow::Result<()> 
 
 fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
     let all = suspended(home)?;
-    let mut text = Lines::default();
+    let mut text = TextLines::default();
     if all.is_empty() {
         text.line("Nothing is suspended: every server is the program that you allowed.");
     }
@@ -72,8 +72,8 @@ fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn describe(server: &SuspendedServer) -> Lines {
-    let (name, mut text) = (&server.name, Lines::default());
+fn describe(server: &SuspendedServer) -> TextLines {
+    let (name, mut text) = (&server.name, TextLines::default());
     text.line(format_args!("{name} is not the program that you allowed before: {}.", server.change));
     text.line(format_args!("Suspended: {}", server.kept));
     for grant in &server.kept.grants {

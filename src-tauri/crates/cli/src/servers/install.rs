@@ -3,7 +3,7 @@
 //! - Shows what another version changes, and switches to it only after the user confirms, or passed `--yes`.
 
 use super::programs;
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use crate::screen::Screen;
 use clap::Args;
 use ironcurtain_admin::install::{
@@ -124,10 +124,10 @@ fn installed_json(installed: &Installed) -> Value {
     })
 }
 
-fn installed_text(installed: &Installed) -> Lines {
+fn installed_text(installed: &Installed) -> TextLines {
     let record = &installed.record;
     let package = record.spelled();
-    let mut text = Lines::default();
+    let mut text = TextLines::default();
     text.line(if installed.already {
         format!("`{package}` is already installed and unchanged.")
     } else {
@@ -165,8 +165,8 @@ fn update_json(server: &str, update: &Update, taken: bool) -> Value {
     })
 }
 
-fn update_text(server: &str, update: &Update) -> Lines {
-    let mut lines = Lines::default();
+fn update_text(server: &str, update: &Update) -> TextLines {
+    let mut lines = TextLines::default();
     lines.line(format_args!("{server}: from version {} to {}", update.from, update.to));
     let short = |text: &str| visible::head(text, DESCRIPTION);
     if let Some(problem) = &update.not_compared {

@@ -1,7 +1,7 @@
 //! `servers limits`: shows and changes a server's resource limits.
 
 use super::change::accepted;
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use crate::screen::Screen;
 use anyhow::Context;
 use clap::Args;
@@ -31,7 +31,7 @@ pub fn perform(home: &Home, options: &LimitsOptions, screen: Screen) -> anyhow::
         return show(home, &options.name, screen);
     }
     let change = LimitsChange::plan(home, &options.name, &options.wanted.iter().copied().collect())?;
-    let mut out: Lines = change.differences.iter().map(|one| &one.words).collect();
+    let mut out: TextLines = change.differences.iter().map(|one| &one.words).collect();
     change.diff.lines().for_each(|line| out.line(format_args!("  {line}")));
     let differences: Vec<Value> =
         change.differences.iter().map(|one| json!({ "looser": one.is_looser, "words": one.words })).collect();
@@ -49,7 +49,7 @@ fn show(home: &Home, name: &str, screen: Screen) -> anyhow::Result<ExitCode> {
     let servers = Servers::load(home)?;
     let server = servers.find(Some(name)).ok_or_else(|| UnknownServer::among(&servers, name))?;
     let all = limits(server);
-    let mut out = Lines::default();
+    let mut out = TextLines::default();
     if all.is_empty() {
         out.line(format_args!("{name} does not run in a sandbox here, so it has no limits."));
     }

@@ -1,6 +1,6 @@
 //! Proposed annotations of a server and the list of servers, as text and as JSON.
 
-use crate::lines::{Lines, counted};
+use crate::lines::{TextLines, counted};
 use ironcurtain_admin::annotate::{AnnotationChange, AnnotationChanges, AnnotationsFile, Draft, DraftTool};
 use ironcurtain_admin::introduction::UnannotatedCalls;
 use ironcurtain_daemon::consent::visible;
@@ -16,8 +16,8 @@ const REASON: usize = 160;
 type Fate<'a> = &'a dyn Fn(&str) -> UnannotatedCalls;
 
 /// Formats the proposal tool by tool, with guesses and changes marked.
-pub fn text(draft: &Draft, changes: &AnnotationChanges, fate: Fate<'_>) -> Lines {
-    let mut out = Lines::default();
+pub fn text(draft: &Draft, changes: &AnnotationChanges, fate: Fate<'_>) -> TextLines {
+    let mut out = TextLines::default();
     for tool in &draft.tools {
         tool_text(&mut out, (draft, tool), changes.of(&tool.listed.name), fate);
     }
@@ -68,7 +68,7 @@ fn summary(draft: &Draft, fate: Fate<'_>) -> String {
 }
 
 fn tool_text(
-    out: &mut Lines,
+    out: &mut TextLines,
     (draft, tool): (&Draft, &DraftTool),
     change: Option<&AnnotationChange>,
     fate: Fate<'_>,
@@ -154,8 +154,8 @@ fn change_json(change: &AnnotationChange) -> Value {
 }
 
 /// Formats the list of configured servers.
-pub fn list(servers: &Servers, annotated: &AnnotationsFile, packages: &Packages) -> Lines {
-    let mut out = Lines::default();
+pub fn list(servers: &Servers, annotated: &AnnotationsFile, packages: &Packages) -> TextLines {
+    let mut out = TextLines::default();
     for server in servers.iter() {
         let contained = contained(server, annotated);
         let tools = match annotated.tools(&server.name) {

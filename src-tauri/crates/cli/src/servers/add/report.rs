@@ -1,7 +1,7 @@
 //! Parses command lines that contain a server's command, and formats the result of `servers add`.
 
 use super::options::{AddOptions, RUNNERS};
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use ironcurtain_admin::catalog::{AddedServer, Addition, Catalog};
 use ironcurtain_admin::introduction::{UnannotatedCalls, reach};
 use ironcurtain_admin::trial::PolicyTrial;
@@ -44,9 +44,9 @@ pub(super) struct AddedReport<'a> {
 }
 
 impl AddedReport<'_> {
-    pub(super) fn text(&self) -> anyhow::Result<Lines> {
+    pub(super) fn text(&self) -> anyhow::Result<TextLines> {
         let name = &self.server.name;
-        let mut text = Lines::default();
+        let mut text = TextLines::default();
         text.line(format_args!("Added `{name}` to `{}`.", self.added.servers.display()));
         if !self.tried {
             text.line(format_args!("  {}", self.server.command_line()));
