@@ -69,7 +69,7 @@ fn only_allowed_domains_are_reachable() {
     assert!(desk.says(&connect).ends_with("here"));
     assert_eq!(host.asked(), 4);
     for (url, why) in [
-        (format!("http://127.0.0.1:{port}/"), "is an address"),
+        (format!("http://127.0.0.1:{port}/"), "is an IP address"),
         ("http://localhost:1/".into(), "not on the list of allowed domains"),
         ("http://other.example.test/".into(), "not on the list of allowed domains"),
     ] {

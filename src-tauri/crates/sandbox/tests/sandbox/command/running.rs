@@ -46,7 +46,7 @@ fn exit_status_is_the_commands() {
     );
     let usage = desk.run(&["--no-such-option"]);
     assert_eq!(usage.status, Some(125));
-    assert!(usage.complained.contains("`--no-such-option` is not an option"));
+    assert!(usage.complained.contains("unknown option `--no-such-option`"));
 }
 
 #[test]

@@ -42,10 +42,10 @@ fn named_file_must_be_readable() {
         outcome.complained
     };
     assert!(with("/no/such/file").contains("`/no/such/file` does not exist"));
-    assert!(with("/etc").contains("`/etc` cannot be read"));
+    assert!(with("/etc").contains("failed to read `/etc`"));
     let file = desk.place.file("work/closed");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
-    assert!(rustix::process::getuid().is_root() || with("closed").contains("cannot be read"));
+    assert!(rustix::process::getuid().is_root() || with("closed").contains("failed to read"));
 }
 
 #[test]
