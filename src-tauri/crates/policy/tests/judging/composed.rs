@@ -1,15 +1,15 @@
-//! Shapes that a server puts together from others.
+//! Schemas that combine others.
 
 use crate::scene::fields;
 use ironcurtain_policy::{Annotations, check_schema};
 use serde_json::{Value, json};
 
-/// The result of checking the only argument of a tool, `a`.
+/// Validates `a`, the only argument of a tool.
 fn said(schema: &Value, value: &Value) -> String {
     whole(&json!({ "type": "object", "properties": { "a": schema } }), &json!({ "a": value }))
 }
 
-/// The result of checking arguments, by themselves and as a call.
+/// Validates arguments, alone and as a call.
 fn whole(schema: &Value, arguments: &Value) -> String {
     let args = json!({ "": ["none"], "a": ["none"], "b": ["none"], "c": ["none"] });
     let tool = json!({ "toolName": "t", "serverName": "s", "args": args, "inputSchema": schema });

@@ -1,4 +1,4 @@
-//! Files that are refused, and how they are told to be wrong.
+//! Invalid files and their error messages.
 
 use crate::scene::{Scene, load, spelled};
 use ironcurtain_paths::CanonicalPath;

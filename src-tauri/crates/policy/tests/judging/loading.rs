@@ -1,4 +1,4 @@
-//! The place of an error in a file, and examples that rules carry.
+//! Locations of errors in files, and examples in rules.
 
 use crate::scene::{Scene, path, spelled};
 use ironcurtain_policy::{Annotations, DynamicLists, Policy};
@@ -49,7 +49,7 @@ fn an_error_in_a_rule_names_the_line() {
         changed("\"second\"", "\"first\""),
         "`p.json`, line 5, rule `first`, field `name`: another rule has this name"
     );
-    // What is missing is missing in the rule, which begins two lines before.
+    // A missing field is reported at its rule, which starts two lines earlier.
     assert_eq!(
         changed("\"name\": \"second\",", ""),
         "`p.json`, line 4, rule `number 2`, field `name`: is missing"
@@ -122,7 +122,7 @@ fn examples(examples: &Value) -> Result<(), String> {
     let rule = json!({ "name": "docs", "if": within, "then": "allow", "examples": examples });
     let shadow = json!({ "name": "all", "if": {}, "then": "deny" });
     let file = serde_json::to_string_pretty(&json!({ "rules": [shadow, rule] })).unwrap();
-    // On disk the folder leads elsewhere: examples do not know.
+    // On disk the folder has another target, which examples ignore.
     let elsewhere = |_: &str| Ok(path("/elsewhere"));
     let policy = Policy::from_json(&file, "p.json", &elsewhere, &DynamicLists::default());
     let annotations = Scene::new(&[]).annotations;
