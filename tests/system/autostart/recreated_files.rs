@@ -30,7 +30,7 @@ fn repeatedly_recreated_file_is_removed_and_folder_becomes_read_only() {
     let kept = fs::read_dir(world.home.sandboxes().join("quarantine")).unwrap().count();
     assert!((5..=10).contains(&kept), "{kept}");
     let record = end_session(&world, client);
-    assert!(record.unfinished.iter().any(|reason| reason.contains("came back 5 times")), "{record:?}");
+    assert!(record.unfinished.iter().any(|reason| reason.contains("was recreated 5 times")), "{record:?}");
     assert!(world.log().contains("again and again, so it can only read"), "the stop is not recorded");
 }
 
