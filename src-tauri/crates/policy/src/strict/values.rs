@@ -153,7 +153,7 @@ impl<'de> Deserializer<'de> for Strict {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Wrong> {
-        let Value::String(word) = self.0 else { return Err(Wrong::kind(&self.0, "a text")) };
+        let Value::String(word) = self.0 else { return Err(Wrong::kind(&self.0, "a string")) };
         visitor.visit_enum(word.into_deserializer())
     }
 
