@@ -267,9 +267,9 @@ fn a_pattern_that_no_host_can_match_is_refused_where_it_would_let_something_thro
         ("evil*.example", "has a `*` inside"),
         ("*.*.evil.example", "has a `*` inside"),
         ("*.evil.example/o/r", "names a repository on more than one host"),
-        (" evil.example", "is no host"),
-        ("*.", "is no host"),
-        ("", "is no host"),
+        (" evil.example", "is not a host"),
+        ("*.", "is not a host"),
+        ("", "is not a host"),
     ];
     let read = |conditions: &Value, then: &str| {
         let file = json!({ "rules": [{ "name": "r", "if": conditions, "then": then }] }).to_string();

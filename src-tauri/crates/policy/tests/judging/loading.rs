@@ -86,7 +86,11 @@ fn an_error_in_an_annotation_names_the_line() {
         changed("[\"none\"]", "[\"delete-path\"]"),
         second(11, "args.path.when[0].roles", "the default lacks the role `delete-path`")
     );
-    assert!(changed("present", "odd").starts_with(&second(10, "args.path.when[0].condition.is", "`odd`")));
+    assert!(changed("present", "odd").starts_with(&second(
+        10,
+        "args.path.when[0].condition.is",
+        "unknown value `odd`"
+    )));
     assert_eq!(
         changed("[\"read-path\"]", "[\"read-path\", \"x\"]"),
         second(6, "args.dots.in.it[1]", "unknown role `x`")
